@@ -1,0 +1,3 @@
+def chain_digests(
+    parent: bytes, data: bytes | bytearray | memoryview, unit_bytes: int, /
+) -> bytes: ...
