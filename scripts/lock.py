@@ -1,4 +1,4 @@
-"""Write requirements.lock and requirements-dev.lock from the ranges in pyproject.toml.
+"""Write the requirements*.lock files from the ranges in pyproject.toml.
 
 Run with the Python that the project supports least (`make lock`). pip resolves, this only keeps
 name and version: the accelerator packages of a CUDA build of torch are left out, because torch
@@ -41,8 +41,13 @@ def main() -> None:
     runtime = resolve([*project["dependencies"], *extras["build"]])
     write("requirements.lock", runtime)
     held = [f"{name}=={version}" for name, version in runtime.items()]
-    everything = resolve([*held, *extras["dev"]])
-    write("requirements-dev.lock", {k: v for k, v in everything.items() if k not in runtime})
+    for extra in ("native", "dev"):
+        added = resolve([*held, *extras[extra]])
+        write(
+            f"requirements-{extra}.lock",
+            {name: version for name, version in added.items() if name not in runtime},
+        )
+
 
 
 if __name__ == "__main__":
