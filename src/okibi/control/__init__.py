@@ -1,0 +1,1 @@
+"""The control plane: pure decisions. No I/O, no clock, no torch."""

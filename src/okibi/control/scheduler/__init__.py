@@ -1,0 +1,1 @@
+"""Which tokens of which requests are computed in the next step."""

@@ -1,0 +1,79 @@
+"""Chooses the one page size and packs every layer's state into it.
+
+Owns the arithmetic from KV specs to a `KVCacheLayout`. All layers of one liveness rule share a
+group and lie one after another in a page; slice offsets and the page stride are aligned, and the
+bytes lost to that are padding. Never allocates anything.
+"""
+
+from collections.abc import Sequence
+
+from okibi.core.errors import ConfigError
+from okibi.core.ids import GroupId
+from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
+from okibi.core.kv_spec import KVCacheSpec
+
+ALIGNMENT_BYTES = 64
+MIN_PAGES = 2
+
+
+def solve_layout(
+    specs: Sequence[KVCacheSpec],
+    *,
+    block_tokens: int,
+    prefix_match_unit: int,
+    memory_bytes: int | None = None,
+    num_pages: int | None = None,
+) -> KVCacheLayout:
+    """Pack `specs` into pages of `block_tokens` tokens.
+
+    Args:
+        specs: One a layer.
+        block_tokens: Tokens of one block; a multiple of `prefix_match_unit`.
+        prefix_match_unit: Granularity of prefix hits, in tokens.
+        memory_bytes: Size of the arena. Ignored if `num_pages` is given.
+        num_pages: Pages of the arena.
+
+    Raises:
+        ConfigError: the numbers do not fit together, or the memory holds too few pages.
+    """
+    _check_granularity(block_tokens, prefix_match_unit)
+    group = _pack_group(GroupId(0), specs, block_tokens)
+    page_size_bytes = _align(group.slices[-1].offset_bytes + group.slices[-1].num_bytes)
+    if num_pages is None:
+        if memory_bytes is None:
+            raise ConfigError("give the KV pool a size: --kv-cache-memory-bytes")
+        num_pages = memory_bytes // page_size_bytes
+    if num_pages < MIN_PAGES:
+        raise ConfigError(
+            f"the KV pool holds {num_pages} pages of {page_size_bytes} bytes, at least "
+            f"{MIN_PAGES} are needed: raise --kv-cache-memory-bytes or lower --block-size"
+        )
+    return KVCacheLayout(
+        page_size_bytes=page_size_bytes,
+        num_pages=num_pages,
+        prefix_match_unit=prefix_match_unit,
+        groups=(group,),
+    )
+
+
+def _check_granularity(block_tokens: int, prefix_match_unit: int) -> None:
+    if block_tokens < 1 or prefix_match_unit < 1:
+        raise ConfigError("--block-size and --prefix-match-unit must be at least 1")
+    if block_tokens % prefix_match_unit:
+        raise ConfigError(
+            f"--prefix-match-unit {prefix_match_unit} must divide --block-size {block_tokens}"
+        )
+
+
+def _pack_group(group_id: GroupId, specs: Sequence[KVCacheSpec], block_tokens: int) -> GroupLayout:
+    slices: list[LayerSlice] = []
+    offset = 0
+    for spec in specs:
+        num_bytes = spec.bytes_per_block(block_tokens)
+        slices.append(LayerSlice(spec=spec, offset_bytes=offset, num_bytes=num_bytes))
+        offset = _align(offset + num_bytes)
+    return GroupLayout(group_id=group_id, block_tokens=block_tokens, slices=tuple(slices))
+
+
+def _align(num_bytes: int) -> int:
+    return -(-num_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -1,0 +1,201 @@
+"""The data plane's front: one pool, every group, and what each request owns in them.
+
+Owns the order in which a request's KV comes to be: `match` (what is warm?), `begin` (hold it),
+`grow` (pages for the next tokens), `publish` (whole blocks become cached), `end` (everything is
+let go, the last block's units stay cached). A hit is the longest length valid for every group.
+It never decides who runs and never touches bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from okibi.core.ids import GroupId, PageId
+from okibi.core.kv_layout import KVCacheLayout
+from okibi.core.plan import PageCopy
+from okibi.core.token_source import TokenSequence
+from okibi.kvcache.block_table import GroupTable
+from okibi.kvcache.groups.full_attention import FullAttentionGroup
+from okibi.kvcache.page_pool import PagePool
+from okibi.kvcache.prefix_index import IndexMatch
+from okibi.kvcache.retention import EVICTION_POLICIES
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A prefix hit: `num_tokens` tokens are cached in every group."""
+
+    num_tokens: int
+    groups: tuple[IndexMatch, ...]
+
+
+@dataclass(slots=True)
+class Allocation:
+    """What a request owns, group by group, and the copies its next step must run."""
+
+    tables: tuple[GroupTable, ...]
+    copies: list[PageCopy] = field(default_factory=lambda: [])
+
+
+@dataclass(frozen=True, slots=True)
+class NewPages:
+    """Pages appended to one group's block table, from block `start_block` on."""
+
+    group_id: GroupId
+    start_block: int
+    pages: tuple[PageId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStats:
+    """Pages by what they are used for; the three add up to `num_pages`."""
+
+    num_pages: int
+    num_free: int
+    num_evictable: int
+
+    @property
+    def num_in_use(self) -> int:
+        return self.num_pages - self.num_free - self.num_evictable
+
+
+class KVCacheManager:
+    """Page ownership for all requests of one replica."""
+
+    def __init__(self, layout: KVCacheLayout, *, eviction_policy: str = "lru") -> None:
+        self._unit = layout.prefix_match_unit
+        self._pool = PagePool(layout.num_pages)
+        policy = EVICTION_POLICIES[eviction_policy]()
+        self._groups = tuple(
+            FullAttentionGroup(group, self._pool, match_unit=self._unit, policy=policy)
+            for group in layout.groups
+        )
+
+    @property
+    def num_available_pages(self) -> int:
+        """Pages that can be taken now: free ones and cached ones nobody uses."""
+        evictable = sum(group.index.num_evictable_pages for group in self._groups)
+        return self._pool.num_free + evictable
+
+    def stats(self) -> PoolStats:
+        num_free = self._pool.num_free
+        return PoolStats(
+            num_pages=self._pool.num_pages,
+            num_free=num_free,
+            num_evictable=self.num_available_pages - num_free,
+        )
+
+    def match(self, sequence: TokenSequence) -> Match:
+        """The longest prefix of `sequence`, short of its last token, that every group holds."""
+        digests = sequence.digests()
+        length = (len(sequence) - 1) // self._unit
+        while True:
+            groups = tuple(group.match(digests, length) for group in self._groups)
+            shortest = min(found.num_units for found in groups)
+            if all(found.num_units == shortest for found in groups):
+                return Match(shortest * self._unit, groups)
+            length = shortest
+
+    def num_pages_taken(self, match: Match, num_tokens: int) -> int:
+        """By how much `num_available_pages` falls if a request with this match grows so long."""
+        return sum(
+            group.num_pages_taken(found, num_tokens)
+            for group, found in zip(self._groups, match.groups, strict=True)
+        )
+
+    def begin(self, match: Match, now: float) -> Allocation:
+        """Hold a match made just now, for which `num_pages_taken` pages are available."""
+        tables = tuple(
+            group.begin(found, now) for group, found in zip(self._groups, match.groups, strict=True)
+        )
+        allocation = Allocation(tables)
+        for group, table, found in zip(self._groups, tables, match.groups, strict=True):
+            if found.partial_page is not None:
+                self._evict(1 - self._pool.num_free)
+                page = PageId(self._pool.take(1)[0])
+                allocation.copies.append(group.copy_partial(table, found.partial_page, page))
+        return allocation
+
+    def num_missing_pages(self, allocation: Allocation, num_tokens: int) -> int:
+        """Pages to take before `num_tokens` tokens fit."""
+        return sum(
+            group.num_missing_pages(table, num_tokens)
+            for group, table in zip(self._groups, allocation.tables, strict=True)
+        )
+
+    def grow(self, allocation: Allocation, num_tokens: int) -> tuple[NewPages, ...] | None:
+        """Extend the block tables to `num_tokens` tokens; None (and no change) without room."""
+        if not self._make_room(self.num_missing_pages(allocation, num_tokens)):
+            return None
+        added: list[NewPages] = []
+        for group, table in zip(self._groups, allocation.tables, strict=True):
+            missing = group.num_missing_pages(table, num_tokens)
+            if missing:
+                pages = self._pool.take(missing)
+                added.append(_new_pages(group.group_id, len(table.pages), pages))
+                table.pages.extend(pages)
+        return tuple(added)
+
+    def block_tables(self, allocation: Allocation) -> tuple[NewPages, ...]:
+        """All pages so far, for an executor that has just met the request."""
+        return tuple(
+            _new_pages(group.group_id, 0, table.pages)
+            for group, table in zip(self._groups, allocation.tables, strict=True)
+            if table.pages
+        )
+
+    def copies_done(self, allocation: Allocation, now: float) -> None:
+        """The step that ran the allocation's copies has ended."""
+        for group, table in zip(self._groups, allocation.tables, strict=True):
+            group.copy_done(table, now)
+
+    def publish(self, allocation: Allocation, sequence: TokenSequence, num_tokens: int) -> None:
+        """Cache every block filled by the first `num_tokens` tokens, which are computed."""
+        digests = sequence.digests()
+        for group, table in zip(self._groups, allocation.tables, strict=True):
+            group.publish(table, digests, num_tokens)
+
+    def end(
+        self, allocation: Allocation, sequence: TokenSequence, num_tokens: int, now: float
+    ) -> None:
+        """Let go of an allocation whose first `num_tokens` tokens are computed."""
+        digests = sequence.digests()
+        for group, table in zip(self._groups, allocation.tables, strict=True):
+            group.end(table, digests, num_tokens, now)
+
+    def reset(self) -> None:
+        """Forget every cached block that nobody uses."""
+        self._evict(sum(group.index.num_evictable_pages for group in self._groups))
+
+    def check(self, allocations: Sequence[Allocation]) -> None:
+        """Verify that every page has exactly one owner.
+
+        Raises:
+            AssertionError: a page is owned twice or by nobody.
+        """
+        owned: list[int] = []
+        for group in self._groups:
+            owned.extend(group.index.cached_pages())
+        for allocation in allocations:
+            for table in allocation.tables:
+                owned.extend(table.private_pages())
+        assert len(owned) == len(set(owned)), "a page has two owners"
+        assert len(owned) + self._pool.num_free == self._pool.num_pages, "a page was lost"
+        assert not any(self._pool.is_free(page) for page in owned), "an owned page is free"
+
+    def _make_room(self, num_pages: int) -> bool:
+        if num_pages > self.num_available_pages:
+            return False
+        self._evict(num_pages - self._pool.num_free)
+        return True
+
+    def _evict(self, num_pages: int) -> None:
+        while num_pages > 0:
+            keys = [group.index.next_eviction_key() for group in self._groups]
+            ranked = [(key, i) for i, key in enumerate(keys) if key is not None]
+            if not ranked:
+                return
+            num_pages -= self._groups[min(ranked)[1]].index.evict(num_pages)
+
+
+def _new_pages(group_id: GroupId, start_block: int, pages: Sequence[int]) -> NewPages:
+    return NewPages(group_id, start_block, tuple(PageId(page) for page in pages))

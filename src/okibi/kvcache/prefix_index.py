@@ -1,0 +1,370 @@
+"""Which blocks of one group are cached, as a radix tree over chain digests.
+
+Owns the cached pages of one group and who uses them. A node (`Segment`) is a run of consecutive
+blocks of one chain; an edge goes where chains part. Digests are chained, so two chains agree up
+to unit k exactly if their k-th digests agree, and a run is compared by bisection:
+
+    root -- [b0 b1 b2 b3] -+- [b4 b5 b6']            b6' is partial: fewer units than a block
+                           +- [b4" b5"]  <- tip of a request (uses = 1)
+
+* A request holds its *tip*: the segment whose last block is the last cached block it uses.
+  Everything above a held segment is in use too, so a hit costs O(segments).
+* A segment is evicted from its end, and only if nothing below it is resident: an ancestor always
+  outlives its descendants.
+* Only whole blocks lie above another segment; a partial block is always at a leaf's end.
+
+Cached pages go back to the pool from here. Never looks at tokens, never takes pages.
+"""
+
+import heapq
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from okibi.core.chain_hash import DIGEST_BYTES
+from okibi.core.ids import PageId
+from okibi.kvcache.page_pool import PagePool
+from okibi.kvcache.retention import EvictionPolicy
+
+Digests = bytes | bytearray
+_MIN_COMPACT = 1024
+
+
+class Segment:
+    """A run of cached blocks. Private to the data plane; others hold it as an opaque tip."""
+
+    __slots__ = ("children", "digests", "last_used_s", "pages", "parent", "ticket", "uses")
+
+    def __init__(self, parent: "Segment | None", pages: "array[int]", digests: bytearray) -> None:
+        self.parent = parent
+        self.pages = pages
+        self.digests = digests
+        self.children: dict[bytes, list[Segment]] = {}
+        self.uses = 0
+        self.last_used_s = 0.0
+        self.ticket = 0
+
+    @property
+    def num_blocks(self) -> int:
+        return len(self.pages)
+
+    @property
+    def num_units(self) -> int:
+        return len(self.digests) // DIGEST_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class IndexMatch:
+    """The longest cached prefix of a chain.
+
+    Attributes:
+        segment: Where the match ends; the root for no match.
+        num_blocks: Whole blocks of `segment` that match.
+        num_units: Units matched from the start of the chain, partial block included.
+        partial_in: Segment that holds a further block of which only some units match.
+        partial_page: That block's page; it is block `num_blocks` of `partial_in` if that is
+            `segment`, else its first.
+    """
+
+    segment: Segment
+    num_blocks: int
+    num_units: int
+    partial_in: Segment | None = None
+    partial_page: PageId | None = None
+
+
+class PrefixIndex:
+    """Cached blocks of one group, addressed by content."""
+
+    def __init__(self, pool: PagePool, *, units_per_block: int, policy: EvictionPolicy) -> None:
+        self._pool = pool
+        self._units_per_block = units_per_block
+        self._policy = policy
+        self._root = Segment(None, array("i"), bytearray())
+        self._num_cached = 0
+        self._num_in_use = 0
+        self._candidates: list[tuple[float, int, Segment]] = []
+        self._compact_above = _MIN_COMPACT
+        self._tickets = 0
+
+    @property
+    def root(self) -> Segment:
+        return self._root
+
+    @property
+    def num_cached_pages(self) -> int:
+        return self._num_cached
+
+    @property
+    def num_evictable_pages(self) -> int:
+        return self._num_cached - self._num_in_use
+
+    # -- look-up ---------------------------------------------------------------------------
+
+    def match(self, digests: Digests, max_units: int) -> IndexMatch:
+        """The longest cached prefix of at most `max_units` units. Changes nothing."""
+        limit = min(max_units, len(digests) // DIGEST_BYTES)
+        segment, done = self._root, 0
+        while True:
+            child, units = self._best_child(segment, digests, done, limit)
+            if child is None:
+                return IndexMatch(segment, segment.num_blocks, done)
+            if units == child.num_units and units % self._units_per_block == 0:
+                segment, done = child, done + units
+                continue
+            return self._end_inside(segment, child, done, units)
+
+    def _best_child(
+        self, segment: Segment, digests: Digests, done: int, limit: int
+    ) -> tuple[Segment | None, int]:
+        """The child that agrees with the chain for most units, and for how many."""
+        if done >= limit:
+            return None, 0
+        first = bytes(digests[done * DIGEST_BYTES : (done + 1) * DIGEST_BYTES])
+        best, best_units = None, 0
+        for child in segment.children.get(first, ()):
+            units = _common_units(child.digests, digests, done, limit)
+            if units > best_units:
+                best, best_units = child, units
+        return best, best_units
+
+    def _end_inside(self, parent: Segment, child: Segment, done: int, units: int) -> IndexMatch:
+        blocks, extra = divmod(units, self._units_per_block)
+        segment, num_blocks = (child, blocks) if blocks else (parent, parent.num_blocks)
+        if not extra:
+            return IndexMatch(segment, num_blocks, done + units)
+        page = PageId(child.pages[blocks])
+        return IndexMatch(segment, num_blocks, done + units, child, page)
+
+    def num_idle_pages(self, match: IndexMatch) -> int:
+        """Pages of a match that are evictable now and would not be once it is held."""
+        segment = match.segment
+        count = 0 if match.partial_in is None or match.partial_in.uses else 1
+        if not segment.uses:
+            count += match.num_blocks
+        node = segment.parent
+        while node is not None and not node.uses:
+            count += node.num_blocks
+            node = node.parent
+        return count
+
+    # -- use -------------------------------------------------------------------------------
+
+    def hold(self, segment: Segment, num_blocks: int, now: float) -> Segment:
+        """Keep the chain up to block `num_blocks` of `segment` resident; returns the tip."""
+        tip = segment if num_blocks == segment.num_blocks else self._split(segment, num_blocks)
+        tip.last_used_s = max(tip.last_used_s, now)
+        self._use(tip)
+        return tip
+
+    def release(self, tip: Segment, now: float) -> None:
+        """Give up a hold. What nobody else holds becomes evictable."""
+        tip.last_used_s = max(tip.last_used_s, now)
+        self._unuse(tip)
+
+    def _use(self, segment: Segment) -> None:
+        node: Segment | None = segment
+        while node is not None:
+            node.uses += 1
+            if node.uses > 1:
+                return
+            self._num_in_use += node.num_blocks
+            node = node.parent
+
+    def _unuse(self, segment: Segment) -> None:
+        node: Segment | None = segment
+        while node is not None:
+            node.uses -= 1
+            if node.uses > 0:
+                return
+            self._num_in_use -= node.num_blocks
+            self._offer(node)
+            node = node.parent
+
+    def _split(self, segment: Segment, num_blocks: int) -> Segment:
+        """Cut a segment; the lower part keeps its identity, the new upper part is returned."""
+        cut = num_blocks * self._units_per_block * DIGEST_BYTES
+        parent = segment.parent
+        assert parent is not None
+        assert 0 < num_blocks < segment.num_blocks
+        upper = Segment(parent, segment.pages[:num_blocks], segment.digests[:cut])
+        upper.last_used_s = segment.last_used_s
+        upper.uses = 1 if segment.uses else 0
+        siblings = parent.children[_first(segment)]
+        siblings[siblings.index(segment)] = upper
+        segment.pages = segment.pages[num_blocks:]
+        segment.digests = segment.digests[cut:]
+        segment.parent = upper
+        upper.children[_first(segment)] = [segment]
+        return upper
+
+    # -- growth ----------------------------------------------------------------------------
+
+    def insert(
+        self, tip: Segment, digests: Digests, pages: "array[int]"
+    ) -> "tuple[Segment, array[int]]":
+        """Append whole blocks below a held tip and move the hold to the last of them.
+
+        Args:
+            tip: A segment held by the caller.
+            digests: Unit digests of the blocks.
+            pages: Their pages. The index owns those it does not return.
+
+        Returns:
+            The new tip, and the pages of blocks that were cached already; the caller keeps those.
+        """
+        duplicates = array("i")
+        done, total = 0, len(digests) // DIGEST_BYTES
+        while done < total:
+            child, units = self._best_child(tip, digests, done, total)
+            num_blocks = units // self._units_per_block
+            if child is None or not num_blocks:
+                break
+            first = done // self._units_per_block
+            duplicates.extend(pages[first : first + num_blocks])
+            tip = self._descend(tip, child, num_blocks)
+            done += num_blocks * self._units_per_block
+        if done < total:
+            first = done // self._units_per_block
+            tip = self._append(tip, digests[done * DIGEST_BYTES :], pages[first:])
+        return tip, duplicates
+
+    def insert_partial(self, tip: Segment, digests: Digests, page: PageId, now: float) -> bool:
+        """Cache the units of an incomplete last block below a held tip.
+
+        Returns whether the index took the page; it does not if those units are cached already.
+        """
+        num_units = len(digests) // DIGEST_BYTES
+        _, known = self._best_child(tip, digests, 0, num_units)
+        if known == num_units:
+            return False
+        self._drop_superseded(tip, digests)
+        leaf = self._attach(tip, digests, array("i", (page,)))
+        leaf.last_used_s = now
+        self._offer(leaf)
+        return True
+
+    def _descend(self, tip: Segment, child: Segment, num_blocks: int) -> Segment:
+        lower = child if num_blocks == child.num_blocks else self._split(child, num_blocks)
+        self._use(lower)
+        self._unuse(tip)
+        return lower
+
+    def _append(self, tip: Segment, digests: Digests, pages: "array[int]") -> Segment:
+        self._drop_superseded(tip, digests)
+        if tip is self._root or tip.children or tip.uses > 1:
+            return self._descend(tip, self._attach(tip, digests, pages), len(pages))
+        tip.pages.extend(pages)
+        tip.digests += digests
+        self._num_cached += len(pages)
+        self._num_in_use += len(pages)
+        return tip
+
+    def _attach(self, parent: Segment, digests: Digests, pages: "array[int]") -> Segment:
+        segment = Segment(parent, pages, bytearray(digests))
+        parent.children.setdefault(_first(segment), []).append(segment)
+        self._num_cached += len(pages)
+        return segment
+
+    def _drop_superseded(self, tip: Segment, digests: Digests) -> None:
+        """Free partial blocks that nobody uses and that the new block contains."""
+        block_units = min(self._units_per_block, len(digests) // DIGEST_BYTES)
+        for sibling in tuple(tip.children.get(bytes(digests[:DIGEST_BYTES]), ())):
+            units = sibling.num_units
+            if (
+                units < block_units
+                and not sibling.uses
+                and sibling.digests == digests[: units * DIGEST_BYTES]
+            ):
+                self._drop_tail(sibling, 1)
+
+    # -- eviction --------------------------------------------------------------------------
+
+    def next_eviction_key(self) -> float | None:
+        """The policy's key of what `evict` would free next; None if nothing can be freed."""
+        while self._candidates:
+            key, ticket, segment = self._candidates[0]
+            if self._is_current(segment, ticket):
+                return key
+            heapq.heappop(self._candidates)
+        return None
+
+    def evict(self, count: int) -> int:
+        """Give up to `count` pages of the least valuable leaf back to the pool."""
+        if self.next_eviction_key() is None:
+            return 0
+        _, _, segment = heapq.heappop(self._candidates)
+        freed = min(count, segment.num_blocks)
+        self._drop_tail(segment, freed)
+        return freed
+
+    def _is_current(self, segment: Segment, ticket: int) -> bool:
+        return segment.ticket == ticket and not segment.uses and not segment.children
+
+    def _offer(self, segment: Segment) -> None:
+        """Make a segment a candidate for eviction, if it is an unused leaf."""
+        if segment.uses or segment.children or segment is self._root:
+            return
+        self._tickets += 1
+        segment.ticket = self._tickets
+        heapq.heappush(self._candidates, (self._policy.key(segment), self._tickets, segment))
+        if len(self._candidates) > self._compact_above:
+            self._compact()
+
+    def _compact(self) -> None:
+        self._candidates = [
+            entry for entry in self._candidates if self._is_current(entry[2], entry[1])
+        ]
+        heapq.heapify(self._candidates)
+        self._compact_above = 2 * len(self._candidates) + _MIN_COMPACT
+
+    def _drop_tail(self, segment: Segment, count: int) -> None:
+        keep = segment.num_blocks - count
+        self._pool.give_back(segment.pages[keep:])
+        self._num_cached -= count
+        if keep:
+            del segment.pages[keep:]
+            del segment.digests[keep * self._units_per_block * DIGEST_BYTES :]
+            self._offer(segment)
+            return
+        self._remove(segment)
+
+    def _remove(self, segment: Segment) -> None:
+        parent, key = segment.parent, _first(segment)
+        assert parent is not None
+        parent.children[key].remove(segment)
+        if not parent.children[key]:
+            del parent.children[key]
+        segment.parent = None
+        segment.ticket = 0
+        parent.last_used_s = max(parent.last_used_s, segment.last_used_s)
+        self._offer(parent)
+
+    # -- integrity -------------------------------------------------------------------------
+
+    def cached_pages(self) -> Iterator[int]:
+        """Every page the index owns."""
+        stack = [self._root]
+        while stack:
+            segment = stack.pop()
+            yield from segment.pages
+            for siblings in segment.children.values():
+                stack.extend(siblings)
+
+
+def _first(segment: Segment) -> bytes:
+    return bytes(segment.digests[:DIGEST_BYTES])
+
+
+def _common_units(cached: bytearray, chain: Digests, offset: int, limit: int) -> int:
+    """Units on which a segment and the chain from unit `offset` agree, by bisection."""
+    low, high = 1, min(len(cached) // DIGEST_BYTES, limit - offset)
+    while low < high:
+        middle = (low + high + 1) // 2
+        at = (middle - 1) * DIGEST_BYTES
+        start = (offset + middle - 1) * DIGEST_BYTES
+        if cached[at : at + DIGEST_BYTES] == chain[start : start + DIGEST_BYTES]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
