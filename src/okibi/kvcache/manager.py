@@ -7,7 +7,7 @@ It never decides who runs and never touches bytes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from okibi.core.ids import GroupId, PageId
 from okibi.core.kv_layout import KVCacheLayout
@@ -28,12 +28,12 @@ class Match:
     groups: tuple[IndexMatch, ...]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Allocation:
-    """What a request owns, group by group, and the copies its next step must run."""
+    """What a request owns, group by group, and the copies its first step must run."""
 
     tables: tuple[GroupTable, ...]
-    copies: list[PageCopy] = field(default_factory=lambda: [])
+    copies: tuple[PageCopy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,13 @@ class KVCacheManager:
         tables = tuple(
             group.begin(found, now) for group, found in zip(self._groups, match.groups, strict=True)
         )
-        allocation = Allocation(tables)
+        copies: list[PageCopy] = []
         for group, table, found in zip(self._groups, tables, match.groups, strict=True):
             if found.partial_page is not None:
                 self._evict(1 - self._pool.num_free)
                 page = PageId(self._pool.take(1)[0])
-                allocation.copies.append(group.copy_partial(table, found.partial_page, page))
-        return allocation
+                copies.append(group.copy_partial(table, found.partial_page, page))
+        return Allocation(tables, tuple(copies))
 
     def num_missing_pages(self, allocation: Allocation, num_tokens: int) -> int:
         """Pages to take before `num_tokens` tokens fit."""

@@ -1,0 +1,46 @@
+"""Packing layers into pages."""
+
+import pytest
+
+from okibi.core.errors import ConfigError
+from okibi.core.kv_spec import FullAttentionSpec, KVDType
+from okibi.kvcache.layout_solver import solve_layout
+
+
+def spec(layer: int, *, heads: int = 3, dtype: KVDType = KVDType.FLOAT32) -> FullAttentionSpec:
+    return FullAttentionSpec(layer=layer, num_kv_heads=heads, head_dim=64, dtype=dtype)
+
+
+def test_smollm2_takes_45_kib_a_token_in_fp32() -> None:
+    layout = solve_layout(
+        [spec(i) for i in range(30)], block_tokens=32, prefix_match_unit=16, memory_bytes=2**30
+    )
+    assert layout.page_size_bytes == 32 * 45 * 1024
+    assert layout.num_pages == 2**30 // (32 * 45 * 1024)
+    assert layout.max_tokens() == (layout.num_pages - 1) * 32
+
+
+def test_slices_are_disjoint_and_aligned() -> None:
+    odd = FullAttentionSpec(layer=0, num_kv_heads=1, head_dim=5, dtype=KVDType.BFLOAT16)
+    layout = solve_layout([odd] * 3, block_tokens=3, prefix_match_unit=1, num_pages=4)
+    (group,) = layout.groups
+    end = 0
+    for part in group.slices:
+        assert part.offset_bytes % 64 == 0
+        assert part.offset_bytes >= end
+        end = part.offset_bytes + part.num_bytes
+    assert layout.page_size_bytes >= end
+    assert layout.page_size_bytes % 64 == 0
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "flag"),
+    [
+        ({"block_tokens": 32, "prefix_match_unit": 12, "num_pages": 9}, "--prefix-match-unit"),
+        ({"block_tokens": 32, "prefix_match_unit": 16, "memory_bytes": 1}, "--kv-cache-memory"),
+        ({"block_tokens": 0, "prefix_match_unit": 16, "num_pages": 9}, "--block-size"),
+    ],
+)
+def test_numbers_that_do_not_fit_name_the_flag(kwargs: dict[str, int], flag: str) -> None:
+    with pytest.raises(ConfigError, match=flag):
+        solve_layout([spec(0)], **kwargs)
