@@ -124,16 +124,16 @@ class KVCacheManager:
 
     def grow(self, allocation: Allocation, num_tokens: int) -> tuple[NewPages, ...] | None:
         """Extend the block tables to `num_tokens` tokens; None (and no change) without room."""
-        if not self._make_room(self.num_missing_pages(allocation, num_tokens)):
+        missing = self.num_missing_pages(allocation, num_tokens)
+        if not missing:
+            return ()
+        if not self._make_room(missing):
             return None
-        added: list[NewPages] = []
-        for group, table in zip(self._groups, allocation.tables, strict=True):
-            missing = group.num_missing_pages(table, num_tokens)
-            if missing:
-                pages = self._pool.take(missing)
-                added.append(_new_pages(group.group_id, len(table.pages), pages))
-                table.pages.extend(pages)
-        return tuple(added)
+        return tuple(
+            self._append_pages(group, table, num_tokens)
+            for group, table in zip(self._groups, allocation.tables, strict=True)
+            if group.num_missing_pages(table, num_tokens)
+        )
 
     def block_tables(self, allocation: Allocation) -> tuple[NewPages, ...]:
         """All pages so far, for an executor that has just met the request."""
@@ -181,6 +181,14 @@ class KVCacheManager:
         assert len(owned) == len(set(owned)), "a page has two owners"
         assert len(owned) + self._pool.num_free == self._pool.num_pages, "a page was lost"
         assert not any(self._pool.is_free(page) for page in owned), "an owned page is free"
+
+    def _append_pages(
+        self, group: FullAttentionGroup, table: GroupTable, num_tokens: int
+    ) -> NewPages:
+        pages = self._pool.take(group.num_missing_pages(table, num_tokens))
+        added = _new_pages(group.group_id, len(table.pages), pages)
+        table.pages.extend(pages)
+        return added
 
     def _make_room(self, num_pages: int) -> bool:
         if num_pages > self.num_available_pages:
