@@ -1,0 +1,17 @@
+"""Mistral 7B, Nemo and Small (text): Llama without biases, the older ones with a window."""
+
+from okibi.core.arch.config_reader import ConfigReader
+from okibi.core.arch.dense import DenseArch
+from okibi.core.arch.dense_config import DenseDefaults, parse_dense
+
+
+DEFAULT_WINDOW = 4096
+
+
+def parse_mistral(config: ConfigReader) -> DenseArch:
+    """`sliding_window` holds for every layer; null means none, absent means Mistral 7B's."""
+    config.refuse_unless("layer_types")
+    fields = parse_dense(config, DenseDefaults(max_position=131072))
+    absent = "sliding_window" not in config
+    window = DEFAULT_WINDOW if absent else config.optional_count("sliding_window")
+    return DenseArch(family="mistral", **fields, layer_windows=(window,) * fields["num_layers"])

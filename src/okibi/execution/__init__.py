@@ -1,0 +1,1 @@
+"""Execution plane: runs batch plans on real hardware. The only home of torch."""

@@ -1,0 +1,1 @@
+"""Executors: the real implementations of `core.executor.Executor`."""

@@ -1,0 +1,1 @@
+"""Where cached state lies and how it moves."""

@@ -1,0 +1,1 @@
+"""Building blocks that model files share: norms, rotary angles, the attention seam."""

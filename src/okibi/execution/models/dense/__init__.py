@@ -1,0 +1,1 @@
+"""The dense decoder: Llama, Mistral, Qwen2 and Qwen3."""

@@ -1,0 +1,70 @@
+"""From a path to a model ready to run.
+
+Opens the checkpoint, lets `core.arch` say what it is, makes the model on the device and fills it.
+Knows every family by its model class; nothing here depends on one.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from okibi.core.arch import DenseArch, parse_config
+from okibi.core.errors import ConfigError
+from okibi.core.kv_spec import KVDType
+from okibi.execution.dtypes import TORCH_DTYPES, resolve_device, resolve_dtype
+from okibi.execution.models.checkpoint import open_checkpoint
+from okibi.execution.models.dense.model import DenseModel
+from okibi.execution.models.dense.weights import load_weights
+from okibi.execution.models.fingerprint import fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A model with its weights, and what the rest of the system needs to know about it."""
+
+    arch: DenseArch
+    module: DenseModel
+    device: torch.device
+    dtype: KVDType
+    fingerprint: str
+    eos_token_ids: tuple[int, ...]
+
+
+def load_model(path: Path, *, device: str = "cpu", dtype: str = "auto") -> LoadedModel:
+    """Load a Hugging Face folder or a GGUF file.
+
+    Args:
+        device: `cpu`, `cuda` or `cuda:N`.
+        dtype: `auto`, `float32`, `bfloat16` or `float16`: of weights, arithmetic and KV.
+
+    Raises:
+        ModelError: the checkpoint is missing, broken or of an unknown architecture.
+        ConfigError: the device or dtype cannot be had, or the weights do not fit.
+    """
+    target = resolve_device(device)
+    kv_dtype = resolve_dtype(dtype, target)
+    checkpoint = open_checkpoint(path)
+    arch = parse_config(checkpoint.config)
+    module = _make_module(arch, target, TORCH_DTYPES[kv_dtype])
+    load_weights(module, arch, checkpoint)
+    return LoadedModel(
+        arch=arch,
+        module=module,
+        device=target,
+        dtype=kv_dtype,
+        fingerprint=fingerprint(checkpoint),
+        eos_token_ids=checkpoint.eos_token_ids,
+    )
+
+
+def _make_module(arch: DenseArch, device: torch.device, dtype: torch.dtype) -> DenseModel:
+    """The model with its parameters allocated and not yet filled."""
+    with torch.device("meta"):
+        module = DenseModel(arch, device).to(dtype)
+    try:
+        module = module.to_empty(device=device)
+    except (RuntimeError, MemoryError) as error:
+        raise ConfigError(f"the weights do not fit on --device {device}: {error}") from error
+    module.requires_grad_(requires_grad=False)
+    return module.eval()
