@@ -1,0 +1,168 @@
+"""One streaming chat completion, timed.
+
+Speaks the OpenAI API as any client would and nothing more. Reads the body as it arrives, splits
+server-sent events itself (a line may be longer than a library's limit) and stamps each event with
+the injected clock. Must never raise for what a server does: every outcome is a `RequestResult`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from okibi.bench.replay.records import RequestFailure, RequestResult
+from okibi.core.clock import Clock
+
+_OVERFLOW_SIGNS = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context length",
+    "context window",
+    "max_model_len",
+    "exceeds the model",
+    "prompt is too long",
+)
+_MAX_MESSAGE_CHARS = 300
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChatRequest:
+    """A request as it goes on the wire."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the stream has shown so far."""
+
+    first_token_s: float | None = None
+    last_token_s: float | None = None
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    finished: bool = False
+    failure: RequestFailure | None = None
+
+    def result(self, start_s: float, end_s: float) -> RequestResult:
+        return RequestResult(
+            start_s=start_s,
+            end_s=end_s,
+            first_token_s=self.first_token_s,
+            last_token_s=self.last_token_s,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            completion_tokens=self.completion_tokens,
+            failure=self.failure or self._missing(),
+        )
+
+    def _missing(self) -> RequestFailure | None:
+        if not self.finished:
+            return RequestFailure(kind="truncated", message="the stream ended before its finish")
+        if self.first_token_s is None:
+            return RequestFailure(kind="no_tokens", message="the reply had no content")
+        return None
+
+
+class ChatClient:
+    """Sends chat completions to one server."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, base: str, clock: Clock, timeout_s: float
+    ) -> None:
+        """`timeout_s` bounds a whole request."""
+        self._session = session
+        self._url = f"{base}/v1/chat/completions"
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    async def stream(self, request: ChatRequest) -> RequestResult:
+        """Send and read to the end; a cancelled call is a result of kind `cancelled`."""
+        body = msgspec.json.encode(request.body)
+        progress = _Progress()
+        start_s = self._clock.now()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._read(body, request.headers, progress)
+        except TimeoutError:
+            message = f"no end after {self._timeout_s:g} s"
+            progress.failure = RequestFailure(kind="timeout", message=message)
+        except (aiohttp.ClientError, OSError) as error:
+            message = str(error) or type(error).__name__
+            progress.failure = RequestFailure(kind="connection", message=message)
+        except asyncio.CancelledError:
+            progress.failure = RequestFailure(kind="cancelled", message="ended by the replay")
+        return progress.result(start_s, self._clock.now())
+
+    async def _read(self, body: bytes, headers: dict[str, str], progress: _Progress) -> None:
+        headers = {**headers, "Content-Type": "application/json", "Accept": "text/event-stream"}
+        async with self._session.post(self._url, data=body, headers=headers) as response:
+            if response.status != 200:
+                progress.failure = _refusal(response.status, await response.text())
+                return
+            buffer = b""
+            async for chunk in response.content.iter_any():
+                now = self._clock.now()
+                *lines, buffer = (buffer + chunk).split(b"\n")
+                for event in _events(lines):
+                    _apply_event(event, now, progress)
+
+
+def _events(lines: list[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        if line.startswith(b"data:"):
+            yield line[5:].strip()
+
+
+def _apply_event(event: bytes, now: float, progress: _Progress) -> None:
+    if event == b"[DONE]":
+        progress.finished = True
+        return
+    try:
+        data = msgspec.json.decode(event, type=dict[str, Any])
+    except msgspec.DecodeError:
+        progress.failure = RequestFailure(kind="stream_error", message="an event is not JSON")
+        return
+    if error := data.get("error"):
+        progress.failure = RequestFailure(kind="stream_error", message=_shorten(str(error)))
+        return
+    _apply_usage(data.get("usage"), progress)
+    for choice in data.get("choices") or ():
+        if _has_content(choice.get("delta") or {}):
+            if progress.first_token_s is None:
+                progress.first_token_s = now
+            progress.last_token_s = now
+        if choice.get("finish_reason"):
+            progress.finished = True
+
+
+def _apply_usage(usage: dict[str, Any] | None, progress: _Progress) -> None:
+    if not usage:
+        return
+    progress.prompt_tokens = usage.get("prompt_tokens")
+    progress.completion_tokens = usage.get("completion_tokens")
+    details = usage.get("prompt_tokens_details") or {}
+    progress.cached_tokens = details.get("cached_tokens", progress.cached_tokens)
+
+
+def _has_content(delta: dict[str, Any]) -> bool:
+    names = ("content", "reasoning_content", "reasoning", "tool_calls")
+    return any(delta.get(name) for name in names)
+
+
+def _refusal(status: int, text: str) -> RequestFailure:
+    lowered = text.lower()
+    if status in (400, 413, 422) and any(sign in lowered for sign in _OVERFLOW_SIGNS):
+        return RequestFailure(kind="context_overflow", message=_shorten(text))
+    return RequestFailure(kind=f"http_{status}", message=_shorten(text))
+
+
+def _shorten(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _MAX_MESSAGE_CHARS else flat[: _MAX_MESSAGE_CHARS - 3] + "..."
