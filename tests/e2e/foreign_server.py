@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import uvicorn
+from tokenizers import Tokenizer
 
 BLOCK = 16
 
@@ -172,7 +173,8 @@ async def _json(send: Any, status: int, content: Any) -> None:
 
 
 async def _event(send: Any, content: Any) -> None:
-    await _data(send, json.dumps(content))
+    chunk = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    await _data(send, json.dumps(chunk | content))
 
 
 async def _data(send: Any, text: str) -> None:
@@ -208,8 +210,6 @@ def main() -> None:
     arguments = parser.parse_args()
     config = ForeignConfig(token_s=arguments.token_s)
     if arguments.tokenizer:
-        from tokenizers import Tokenizer
-
         tokenizer = Tokenizer.from_file(arguments.tokenizer)
         config.tokenize = lambda text: tokenizer.encode(text, add_special_tokens=False).tokens
     uvicorn.run(ForeignServer(config), port=arguments.port, log_level="warning", lifespan="off")
