@@ -61,11 +61,13 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
         max_model_len: Tokens of the longest sequence that can really be served.
         prefix_match_unit: Tokens of the unit in which cached prefixes are reused.
         pool_tokens: Tokens that the whole KV pool holds.
+        vocab_size: Token ids below it are valid.
     """
 
     max_model_len: int
     prefix_match_unit: int
     pool_tokens: int
+    vocab_size: int
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):

@@ -47,12 +47,12 @@ def load_gguf_assets(path: Path) -> TextAssets:
         if (token_id := metadata.get(f"tokenizer.ggml.{key}")) is not None
     }
     _add_bos(tokenizer, metadata, special, default=kind == "llama")
-    ends = {metadata.get(f"tokenizer.ggml.{key}") for key in _END_KEYS} - {None}
+    ends = [metadata.get(f"tokenizer.ggml.{key}") for key in _END_KEYS]
     return TextAssets(
         tokenizer=tokenizer,
         chat_template=metadata.get("tokenizer.chat_template"),
         special_tokens=special,
-        eos_token_ids=tuple(sorted(ends)),
+        eos_token_ids=tuple(sorted({end for end in ends if end is not None})),
     )
 
 

@@ -90,7 +90,7 @@ def _eos_token_ids(
     folder: Path, tokenizer: Tokenizer, special: Mapping[str, str]
 ) -> tuple[int, ...]:
     """The union of what the folder's files call an end of sequence."""
-    found: list[int] = []
+    found: list[int | None] = []
     for name in ("generation_config.json", "config.json"):
         declared = _read_json(folder / name).get("eos_token_id")
         found += declared if isinstance(declared, list) else [declared]

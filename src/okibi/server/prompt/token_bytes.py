@@ -8,6 +8,7 @@ be joined token by token: a character may span several tokens.
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -43,8 +44,10 @@ class TokenBytes:
 
 def _spelling(tokenizer: Tokenizer) -> Callable[[str], bytes]:
     decoder = tokenizer.decoder
-    state = {"type": "none"} if decoder is None else json.loads(decoder.__getstate__())
-    steps = {step["type"] for step in state.get("decoders", [state])}
+    state: dict[str, Any] = {"type": "none"}
+    if decoder is not None:
+        state = json.loads(decoder.__getstate__())
+    steps: set[str] = {step["type"] for step in state.get("decoders", [state])}
     if "ByteLevel" in steps:
         return _byte_level
     if steps & {"ByteFallback", "Metaspace"}:

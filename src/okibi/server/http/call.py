@@ -1,0 +1,152 @@
+"""One call of a generating endpoint, checked and ready to be submitted.
+
+Owns what all such endpoints share on the way in: choices, context limits, request ids. Pure; it
+submits nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from okibi.core.ids import RequestId
+from okibi.core.request import Request
+from okibi.core.sampling import MAX_SEED
+from okibi.core.token_source import PackedTokens
+from okibi.server.engine_protocol import Ready
+from okibi.server.http.errors import ApiError, context_overflow, invalid
+from okibi.server.http.sampling import num_choices, sampling_params, stop_strings
+from okibi.server.http.schemas import GenerationFields
+from okibi.server.prompt.text_encoder import TooManyTokens
+
+MAX_SALT_CHARS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What to run and how to answer.
+
+    Attributes:
+        call_id: Names the call towards the client; request ids derive from it.
+        requests: One a choice, the choices of the first prompt first.
+        num_prompts: Distinct prompts among them.
+        include_usage: True for a usage frame of its own at the end of a stream, None for usage
+            on the last frame there is anyway, False for none.
+    """
+
+    call_id: str
+    model: str
+    requests: tuple[Request, ...]
+    num_prompts: int
+    stops: tuple[str, ...]
+    stream: bool
+    include_usage: bool | None
+
+    @property
+    def num_prompt_tokens(self) -> int:
+        """Tokens of the distinct prompts."""
+        choices = len(self.requests) // self.num_prompts
+        return sum(len(request.prompt) for request in self.requests[::choices])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """What a call needs to know besides its body.
+
+    Attributes:
+        model: The name to answer with.
+        conversation: See `core.request.Request`.
+    """
+
+    call_id: str
+    model: str
+    limits: Ready
+    conversation: str
+
+
+def build_call(
+    fields: GenerationFields,
+    prompts: Sequence[PackedTokens],
+    context: CallContext,
+    *,
+    max_tokens: int | None,
+    logprobs: int | None,
+    renamed: Mapping[str, str],
+) -> Call:
+    """Check everything and make the requests.
+
+    Args:
+        max_tokens: As given; None for as many as fit.
+        logprobs, renamed: See `sampling_params`.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    _check_shared_fields(fields)
+    choices = num_choices(fields.n)
+    requests = []
+    for prompt in prompts:
+        sampling = sampling_params(
+            fields,
+            max_tokens=_max_tokens(max_tokens, len(prompt), context.limits.max_model_len),
+            logprobs=logprobs,
+            vocab_size=context.limits.vocab_size,
+            renamed=renamed,
+        )
+        _check_context(len(prompt), sampling.max_tokens, context.limits.max_model_len)
+        for choice in range(choices):
+            request = Request(
+                request_id=RequestId(f"{context.call_id}-{len(requests)}"),
+                prompt=prompt,
+                sampling=replace(sampling, seed=_choice_seed(sampling.seed, choice)),
+                priority=fields.priority,
+                cache_salt=fields.cache_salt or "",
+                conversation=context.conversation,
+            )
+            requests.append(request)
+    return Call(
+        call_id=context.call_id,
+        model=context.model,
+        requests=tuple(requests),
+        num_prompts=len(prompts),
+        stops=stop_strings(fields.stop),
+        stream=fields.stream,
+        include_usage=fields.stream_options.include_usage if fields.stream_options else None,
+    )
+
+
+def overflow_of(error: TooManyTokens, limits: Ready) -> ApiError:
+    """The answer to a prompt so long that counting it was given up."""
+    return context_overflow(
+        error.num_tokens, limits.max_model_len, "your messages resulted in at least"
+    )
+
+
+def _check_shared_fields(fields: GenerationFields) -> None:
+    if fields.response_format is not None and fields.response_format.type != "text":
+        raise invalid(
+            f"response_format {fields.response_format.type!r} is not supported", "response_format"
+        )
+    if fields.cache_salt is not None and not 0 < len(fields.cache_salt) <= MAX_SALT_CHARS:
+        raise invalid(f"cache_salt must have 1 to {MAX_SALT_CHARS} characters", "cache_salt")
+    if not -(2**31) <= fields.priority < 2**31:
+        raise invalid("priority must fit in a signed 32-bit integer", "priority")
+
+
+def _max_tokens(given: int | None, num_prompt: int, max_model_len: int) -> int:
+    if num_prompt >= max_model_len:
+        raise context_overflow(num_prompt, max_model_len, "your messages resulted in")
+    return max_model_len - num_prompt if given is None else given
+
+
+def _check_context(num_prompt: int, max_tokens: int, max_model_len: int) -> None:
+    if num_prompt + max_tokens > max_model_len:
+        raise context_overflow(
+            num_prompt + max_tokens,
+            max_model_len,
+            f"you requested {max_tokens} tokens for the completion and your messages have "
+            f"{num_prompt}, together",
+        )
+
+
+def _choice_seed(seed: int | None, choice: int) -> int:
+    """Each choice its own seed; the first has the one that was given."""
+    return ((seed or 0) + choice + MAX_SEED) % (2 * MAX_SEED + 1) - MAX_SEED

@@ -1,0 +1,105 @@
+"""`POST /v1/chat/completions`."""
+
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from okibi.core.sampling import MAX_LOGPROBS
+from okibi.core.token_source import PackedTokens
+from okibi.server.http.call import Call, CallContext, build_call, overflow_of
+from okibi.server.http.chat_format import ChatFormat
+from okibi.server.http.conversation import conversation_hint
+from okibi.server.http.errors import invalid
+from okibi.server.http.generate import generate
+from okibi.server.http.reply_format import ReplyFormat
+from okibi.server.http.schemas import ChatBody, TokenizeBody, decode_body
+from okibi.server.http.services import Services
+from okibi.server.prompt.text_encoder import TooManyTokens
+
+_RESERVED_OPTIONS = ("messages", "tools", "add_generation_prompt")
+
+
+class ChatEndpoint:
+    """Chat completions of one server."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def post(self, request: Request) -> Response:
+        return await generate(request, self._services, self._prepare)
+
+    def _prepare(self, body: bytes, request: Request) -> tuple[Call, ReplyFormat]:
+        services = self._services
+        fields = decode_body(body, ChatBody)
+        model = services.check_model(fields.model)
+        _refuse_forced_tools(fields)
+        prompt = render_chat(fields, services, add_generation_prompt=True)
+        max_tokens, renamed = fields.max_tokens, {}
+        if fields.max_completion_tokens is not None:
+            max_tokens = fields.max_completion_tokens
+            renamed = {"max_tokens": "max_completion_tokens"}
+        context = CallContext(
+            call_id=f"chatcmpl-{secrets.token_hex(12)}",
+            model=model,
+            limits=services.engine.limits,
+            conversation=conversation_hint(request.headers, fields.prompt_cache_key),
+        )
+        call = build_call(
+            fields,
+            [prompt],
+            context,
+            max_tokens=max_tokens,
+            logprobs=_num_logprobs(fields),
+            renamed={**renamed, "logprobs": "top_logprobs"},
+        )
+        reply = ChatFormat(
+            call.call_id,
+            model,
+            int(services.clock.unix_time_s()),
+            services.prompts.token_bytes,
+            with_logprobs=bool(fields.logprobs),
+        )
+        return call, reply
+
+
+def render_chat(
+    fields: ChatBody | TokenizeBody, services: Services, *, add_generation_prompt: bool
+) -> PackedTokens:
+    """The prompt of a conversation.
+
+    Raises:
+        ApiError: more tokens than could ever be served.
+        InvalidPrompt: the messages cannot be rendered.
+    """
+    options: dict[str, Any] = {"add_generation_prompt": add_generation_prompt}
+    if fields.tools:
+        options["tools"] = fields.tools
+    for name, value in (fields.chat_template_kwargs or {}).items():
+        if name in _RESERVED_OPTIONS:
+            raise invalid(f"chat_template_kwargs may not set {name!r}", "chat_template_kwargs")
+        options[name] = value
+    limits = services.engine.limits
+    try:
+        return services.prompts.from_messages(
+            fields.messages or [], options, max_tokens=services.counting_limit
+        )
+    except TooManyTokens as error:
+        raise overflow_of(error, limits) from None
+
+
+def _num_logprobs(fields: ChatBody) -> int | None:
+    if not fields.logprobs:
+        if fields.top_logprobs:
+            raise invalid("top_logprobs needs logprobs to be true", "top_logprobs")
+        return None
+    num_top = fields.top_logprobs or 0
+    if not 0 <= num_top <= MAX_LOGPROBS:
+        raise invalid(f"top_logprobs must be between 0 and {MAX_LOGPROBS}", "top_logprobs")
+    return num_top
+
+
+def _refuse_forced_tools(fields: ChatBody) -> None:
+    if fields.tool_choice not in (None, "auto", "none"):
+        raise invalid("tool_choice must be 'auto' or 'none': calls cannot be forced", "tool_choice")

@@ -1,0 +1,110 @@
+"""`POST /v1/completions`: a text or token ids to go on with, or several."""
+
+import secrets
+from collections.abc import Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from okibi.core.sampling import MAX_LOGPROBS
+from okibi.core.token_source import PackedTokens
+from okibi.server.http.call import Call, CallContext, build_call, overflow_of
+from okibi.server.http.completion_format import CompletionFormat
+from okibi.server.http.conversation import conversation_hint
+from okibi.server.http.errors import invalid
+from okibi.server.http.generate import generate
+from okibi.server.http.reply_format import ReplyFormat
+from okibi.server.http.schemas import CompletionBody, decode_body
+from okibi.server.http.services import Services
+from okibi.server.prompt.text_encoder import TooManyTokens
+
+DEFAULT_MAX_TOKENS = 16
+MAX_PROMPTS = 128
+
+
+class CompletionEndpoint:
+    """Text completions of one server."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def post(self, request: Request) -> Response:
+        return await generate(request, self._services, self._prepare)
+
+    def _prepare(self, body: bytes, request: Request) -> tuple[Call, ReplyFormat]:
+        services = self._services
+        fields = decode_body(body, CompletionBody)
+        model = services.check_model(fields.model)
+        _refuse_unsupported(fields)
+        context = CallContext(
+            call_id=f"cmpl-{secrets.token_hex(12)}",
+            model=model,
+            limits=services.engine.limits,
+            conversation=conversation_hint(request.headers, fields.prompt_cache_key),
+        )
+        call = build_call(
+            fields,
+            [self._prompt(prompt, fields) for prompt in _split_prompts(fields.prompt)],
+            context,
+            max_tokens=DEFAULT_MAX_TOKENS if fields.max_tokens is None else fields.max_tokens,
+            logprobs=fields.logprobs,
+            renamed={},
+        )
+        reply = CompletionFormat(
+            call.call_id,
+            model,
+            int(services.clock.unix_time_s()),
+            services.prompts.token_bytes,
+            with_logprobs=fields.logprobs is not None,
+        )
+        return call, reply
+
+    def _prompt(self, prompt: str | Sequence[int], fields: CompletionBody) -> PackedTokens:
+        services = self._services
+        limits = services.engine.limits
+        if isinstance(prompt, str):
+            try:
+                packed = services.prompts.from_text(
+                    prompt,
+                    add_special_tokens=fields.add_special_tokens,
+                    max_tokens=services.counting_limit,
+                )
+            except TooManyTokens as error:
+                raise overflow_of(error, limits) from None
+        else:
+            packed = pack_ids(prompt, limits.vocab_size, "prompt")
+        if not len(packed):
+            raise invalid("prompt must have at least one token", "prompt")
+        return packed
+
+
+def pack_ids(token_ids: Sequence[int], vocab_size: int, field: str) -> PackedTokens:
+    """Raises `ApiError` 400 if an id is not in the vocabulary."""
+    if token_ids and not (min(token_ids) >= 0 and max(token_ids) < vocab_size):
+        raise invalid(f"{field} must hold token ids from 0 to {vocab_size - 1}", field)
+    return PackedTokens.of(token_ids)
+
+
+def _split_prompts(prompt: str | Sequence[str | int | list[int]]) -> list[str | list[int]]:
+    """The prompts of a request: one text, one list of ids, or a list of texts or lists."""
+    if isinstance(prompt, str):
+        return [prompt]
+    ids = [item for item in prompt if isinstance(item, int)]
+    if ids and len(ids) == len(prompt):
+        return [ids]
+    if ids or not prompt:
+        raise invalid("prompt must be a text, token ids, or a list of either", "prompt")
+    if len(prompt) > MAX_PROMPTS:
+        raise invalid(f"prompt takes at most {MAX_PROMPTS} prompts", "prompt")
+    return [item for item in prompt if not isinstance(item, int)]
+
+
+def _refuse_unsupported(fields: CompletionBody) -> None:
+    if fields.echo:
+        raise invalid("echo is not supported", "echo")
+    if fields.suffix:
+        raise invalid("suffix is not supported", "suffix")
+    if fields.best_of is not None and fields.best_of != (fields.n or 1):
+        raise invalid("best_of is not supported; use n", "best_of")
+    if fields.logprobs is not None and not 0 <= fields.logprobs <= MAX_LOGPROBS:
+        raise invalid(f"logprobs must be between 0 and {MAX_LOGPROBS}", "logprobs")
