@@ -4,7 +4,6 @@ from okibi.core.arch.config_reader import ConfigReader
 from okibi.core.arch.dense import DenseArch
 from okibi.core.arch.dense_config import DenseDefaults, parse_dense
 
-
 DEFAULT_WINDOW = 4096
 
 

@@ -11,14 +11,14 @@ import torch
 
 from okibi.core.ids import RequestId
 from okibi.core.kv_layout import KVCacheLayout
-from okibi.core.plan import AdmittedRequest, BatchPlan, ScheduledChunk
+from okibi.core.plan import AdmittedRequest, BatchPlan
 from okibi.execution.kv_store.pages import PageArena
 from okibi.execution.models.loader import LoadedModel
 from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.input_batch import InputBatchBuilder
 from okibi.execution.runner.paged_context import PagedContext
 from okibi.execution.runner.request_rows import RequestRows
-from okibi.execution.runner.sampler import SampledTokens, Sampler
+from okibi.execution.runner.sampler import Sampler
 from okibi.execution.runner.sampling_table import SamplingTable
 from okibi.execution.runner.step_result import StepResult
 from okibi.execution.runner.token_counts import TokenCounts
@@ -55,32 +55,35 @@ class ModelRunner:
         Raises:
             ExecutorError: the plan cannot be run as it is.
         """
+        logits_RV = self.forward(plan)
+        sampling = [chunk for chunk in plan.chunks if chunk.samples]
+        request_ids = tuple(chunk.request_id for chunk in sampling)
+        if logits_RV is None:
+            return StepResult(step_id=plan.step_id, request_ids=(), sampled=None)
+        rows = np.array([self._rows.row(request_id) for request_id in request_ids])
+        ends = np.array([chunk.end for chunk in sampling])
+        sampled = self._sampler.sample(logits_RV, self._sampling.batch(rows, ends), request_ids)
+        self._ring.store(plan.step_id, sampled.token_ids_R)
+        return StepResult(step_id=plan.step_id, request_ids=request_ids, sampled=sampled)
+
+    @torch.inference_mode()
+    def forward(self, plan: BatchPlan) -> torch.Tensor | None:
+        """Run one step short of sampling: float32 logits_RV of its sampled rows, or None.
+
+        Raises:
+            ExecutorError: the plan cannot be run as it is.
+        """
         self._forget(plan.finished)
         self._admit(plan.admitted)
         self._tables.update(plan.table_updates, self._rows)
         self._arena.copy_pages(plan.copies)
-        sampling = [chunk for chunk in plan.chunks if chunk.samples]
-        sampled = self._compute(plan.chunks, sampling) if plan.chunks else None
-        if sampled is not None:
-            self._ring.store(plan.step_id, sampled.token_ids_R)
-        return StepResult(
-            step_id=plan.step_id,
-            request_ids=tuple(chunk.request_id for chunk in sampling),
-            sampled=sampled,
-        )
-
-    def _compute(
-        self, chunks: Sequence[ScheduledChunk], sampling: Sequence[ScheduledChunk]
-    ) -> SampledTokens | None:
-        batch = self._batches.build(chunks)
-        x_TH = self._module(batch.token_ids_T, batch.positions_T, self._context.attend(batch))
-        if not sampling:
+        if not plan.chunks:
             return None
-        request_ids = [chunk.request_id for chunk in sampling]
-        rows = np.array([self._rows.row(request_id) for request_id in request_ids])
-        ends = np.array([chunk.end for chunk in sampling])
-        logits_RV = self._module.logits(x_TH[batch.sampled_R])
-        return self._sampler.sample(logits_RV, self._sampling.batch(rows, ends), request_ids)
+        batch = self._batches.build(plan.chunks)
+        x_TH = self._module(batch.token_ids_T, batch.positions_T, self._context.attend(batch))
+        if not plan.num_sampled_rows:
+            return None
+        return self._module.logits(x_TH[batch.sampled_R])
 
     def _forget(self, request_ids: Sequence[RequestId]) -> None:
         for request_id in request_ids:
