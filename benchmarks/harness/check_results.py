@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from okibi.bench.workload.load import LoadConfig, load_workload
-from okibi.bench.workload.tree import SessionTree, TurnNode, build_tree
+from okibi.bench.workload.tree import TurnNode, build_tree
 
 TEMPLATE_TOKENS_PER_MESSAGE = 12
 """Most that a chat template may add per message; a default system prompt counts as two."""
-
-CACHE_BUST_TOKENS = 24
 
 
 class LaneFailure(Exception):
@@ -27,7 +25,11 @@ def check_one_pass(out: Path, traces: Path) -> str:
     trees = [build_tree(trace) for trace in load_workload(traces, LoadConfig()).traces]
     wanted = [node for tree in trees for node in tree.nodes]
     records = _records(out)
-    findings = _summary_findings(_summary(out), num_requests=len(wanted))
+    summary = _summary(out)
+    findings = _summary_findings(summary, num_requests=len(wanted))
+    theirs, ours = summary["theoretical_prefix_cache_hit"]["avg"], _theoretical_percent(wanted)
+    if abs(theirs - ours) > 0.01:
+        findings.append(f"theoretical hit rate {theirs:.2f} %, okibi's replay says {ours:.2f} %")
     expected = sorted(_key(node) for node in wanted)
     served = sorted(_served(record) for record in records)
     if len(served) != len(expected):
@@ -46,10 +48,9 @@ def check_scenario(out: Path) -> str:
     return f"{count:.0f} requests, 0 errors, {hit if hit is None else round(hit, 1)} % cached"
 
 
-def peak_prompt_overhead(trees: list[SessionTree]) -> int:
-    """Tokens a server needs beyond the recorded context of the longest session."""
-    messages = max(len(node.layout.segments) for tree in trees for node in tree.nodes)
-    return (messages + 2) * TEMPLATE_TOKENS_PER_MESSAGE + CACHE_BUST_TOKENS
+def _theoretical_percent(nodes: list[TurnNode]) -> float:
+    num_hit = sum(node.hits.num_hit for node in nodes)
+    return 100.0 * num_hit / sum(node.hits.num_total for node in nodes)
 
 
 def _summary_findings(summary: dict[str, Any], num_requests: int | None) -> list[str]:

@@ -66,7 +66,7 @@ def decode_compact_trace(data: bytes | str, source: str) -> Trace:
             tool_tokens=compact.tool,
             system_tokens=compact.sys,
         )
-    except (msgspec.DecodeError, TypeError) as error:
+    except (msgspec.DecodeError, LookupError, ValueError) as error:
         raise TraceError(f"{source} is not a compact trace: {error}") from None
     return check_trace(trace, source)
 
@@ -111,7 +111,7 @@ def _expand_call(item: _CompactCall, previous: list[int], model: str) -> Streami
         hash_ids=ids,
         input_types=[_INPUT_TYPES[letter] for letter in item.input_types or ""],
         output_types=[_INPUT_TYPES[letter] for letter in item.output_types or ""],
-        stop=_STOPS.get(item.stop or "", ""),
+        stop=_STOPS[item.stop or ""],
         api_time=item.api_time,
         think_time=item.think_time,
     )

@@ -55,6 +55,14 @@ def first_layout(call: Call, num_system_blocks: int) -> PromptLayout:
     return _finish(segments, call)
 
 
+def fork_layout(source: PromptLayout, call: Call, shared: int) -> PromptLayout:
+    """Layout of a fork's first prompt: the messages of its source, cut at `shared` blocks, go on
+    as a user's. Keeping the roles is what makes the shared blocks a shared prefix on the wire."""
+    kept = _truncate(source.segments, shared)
+    num_new = max(0, covered_blocks(call) - sum(segment.num_blocks for segment in kept))
+    return _finish([*kept, Segment("user", num_new)], call)
+
+
 def next_layout(
     previous: PromptLayout, previous_call: Call, call: Call, shared: int
 ) -> PromptLayout:

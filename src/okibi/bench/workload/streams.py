@@ -29,7 +29,11 @@ class Spawn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
-    """One conversation in time order. `scope` groups streams whose recorded order is kept."""
+    """One conversation in time order. `scope` groups streams whose recorded order is kept.
+
+    `forked_from` is the call (its order within the scope) whose first `num_shared_blocks` blocks
+    an inferred fork starts with; None for the main agent, subagents and unrelated calls.
+    """
 
     conversation: str
     depth: int
@@ -37,6 +41,8 @@ class Stream:
     calls: tuple[PlacedCall, ...]
     num_system_blocks: int
     spawn: Spawn | None
+    forked_from: int | None = None
+    num_shared_blocks: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +91,9 @@ def split_streams(trace: Trace) -> SplitTrace:
                 depth=1,
                 scope=trace.id,
                 calls=calls,
-                num_system_blocks=_inherited_blocks(num_system, main_calls, calls),
+                num_system_blocks=0,
+                forked_from=chain.forked_from.order if chain.forked_from else None,
+                num_shared_blocks=chain.shared_blocks,
                 spawn=_place(main_calls, calls[0].order, calls[0].call.t, end_t)
                 or Spawn(parent_turn=0, join_turn=None, start_t=calls[0].call.t),
             )
@@ -103,14 +111,15 @@ def _subagent_streams(
     scope = f"{trace_id}::sa:{subagent.agent_id}"
     chains = infer_chains([PlacedCall(order=i, call=call) for i, call in enumerate(calls)])
     num_system = _declared_blocks(subagent.tool_tokens, subagent.system_tokens)
-    main = chains[0].calls
     return [
         Stream(
             conversation=scope if number == 0 else f"{scope}:fa:{number - 1:03d}",
             depth=1,
             scope=scope,
             calls=tuple(chain.calls),
-            num_system_blocks=_inherited_blocks(num_system, main, chain.calls),
+            num_system_blocks=num_system if number == 0 else 0,
+            forked_from=chain.forked_from.order if number and chain.forked_from else None,
+            num_shared_blocks=chain.shared_blocks if number else 0,
             spawn=spawn,
         )
         for number, chain in enumerate(chains)
@@ -137,11 +146,3 @@ def _place(
 
 def _declared_blocks(tool_tokens: int, system_tokens: int) -> int:
     return -(-(tool_tokens + system_tokens) // BLOCK_TOKENS)
-
-
-def _inherited_blocks(
-    num_blocks: int, main: Sequence[PlacedCall], calls: Sequence[PlacedCall]
-) -> int:
-    """The declared system prefix, where a chain's first prompt really starts with it."""
-    prefix = main[0].call.hash_ids[:num_blocks]
-    return num_blocks if calls[0].call.hash_ids[:num_blocks] == prefix else 0

@@ -14,12 +14,13 @@ which they were recorded not to overlap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from okibi.bench.workload.chains import PlacedCall, shared_prefix
 from okibi.bench.workload.dependencies import Edge, link_streams
 from okibi.bench.workload.prefix_hits import HitBlocks, count_prefix_hits
-from okibi.bench.workload.prompt_layout import PromptLayout, first_layout, next_layout
+from okibi.bench.workload.prompt_layout import PromptLayout, first_layout, fork_layout, next_layout
 from okibi.bench.workload.streams import Stream, split_streams
 from okibi.bench.workload.trace import Call, Trace, TraceError
 
@@ -66,19 +67,21 @@ def build_tree(trace: Trace) -> SessionTree:
     split = split_streams(trace)
     edges = link_streams(split.streams)
     hits = count_prefix_hits(split.streams)
+    layouts = _layouts(split.streams)
     nodes: list[TurnNode] = []
     for stream in split.streams:
-        for turn, (placed, layout) in enumerate(zip(stream.calls, _layouts(stream), strict=True)):
+        for turn, placed in enumerate(stream.calls):
+            index = len(nodes)
             nodes.append(
                 TurnNode(
-                    index=len(nodes),
+                    index=index,
                     conversation=stream.conversation,
                     turn=turn,
                     depth=stream.depth,
                     call=placed.call,
-                    layout=layout,
-                    after=tuple(edges[len(nodes)]),
-                    hits=hits[len(nodes)],
+                    layout=layouts[index],
+                    after=tuple(edges[index]),
+                    hits=hits[index],
                 )
             )
     _check_acyclic(trace.id, nodes)
@@ -92,10 +95,23 @@ def build_tree(trace: Trace) -> SessionTree:
     )
 
 
-def _layouts(stream: Stream) -> list[PromptLayout]:
-    layouts = [first_layout(stream.calls[0].call, stream.num_system_blocks)]
-    for previous, current in zip(stream.calls, stream.calls[1:], strict=False):
-        layouts.append(_next(layouts[-1], previous, current))
+def _layouts(streams: Sequence[Stream]) -> list[PromptLayout]:
+    """Layouts of every node. A fork's source is always in a stream before it."""
+    layouts: list[PromptLayout] = []
+    by_call: dict[tuple[str, int], PromptLayout] = {}
+    for stream in streams:
+        previous: tuple[PlacedCall, PromptLayout] | None = None
+        for placed in stream.calls:
+            if previous is not None:
+                layout = _next(previous[1], previous[0], placed)
+            elif stream.forked_from is not None:
+                source = by_call[stream.scope, stream.forked_from]
+                layout = fork_layout(source, placed.call, stream.num_shared_blocks)
+            else:
+                layout = first_layout(placed.call, stream.num_system_blocks)
+            previous = (placed, layout)
+            by_call[stream.scope, placed.order] = layout
+            layouts.append(layout)
     return layouts
 
 
