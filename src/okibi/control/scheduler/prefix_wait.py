@@ -7,37 +7,42 @@ dies.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from okibi.control.scheduler.state import RequestState
+from okibi.control.scheduler.state import PrefixWait, RequestState
 from okibi.core.chain_hash import DIGEST_BYTES
 
 
-def find_producer(
-    waiter: RequestState,
-    num_hit_tokens: int,
-    producers: Iterable[RequestState],
-    *,
-    unit: int,
-    block_tokens: int,
-) -> RequestState | None:
-    """A request that is about to cache more of the waiter's prefix than it would hit now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefixWaitRule:
+    """Finds whom to wait for.
 
-    Args:
-        num_hit_tokens: What the waiter would hit now.
-        producers: Requests that are computing their prompts.
+    Attributes:
         unit: Tokens a digest.
         block_tokens: Only whole blocks are cached while their request runs.
     """
-    chain = waiter.sequence.digests()
-    longest_hit = len(waiter.sequence) - 1
-    for producer in producers:
-        shared = _common_units(chain, producer.sequence.digests()) * unit
-        will_cache = len(producer.sequence) // block_tokens * block_tokens
-        gain_until = min(shared, will_cache, longest_hit) // unit * unit
-        has_cached = producer.num_confirmed // block_tokens * block_tokens
-        if gain_until > num_hit_tokens and has_cached < gain_until:
-            return producer
-    return None
+
+    unit: int
+    block_tokens: int
+
+    def find(
+        self, waiter: RequestState, num_hit_tokens: int, producers: Iterable[RequestState]
+    ) -> PrefixWait | None:
+        """A wait that would give `waiter` more than the `num_hit_tokens` it would hit now.
+
+        Args:
+            producers: Requests that are computing their prompts, or will be in this step.
+        """
+        chain = waiter.sequence.digests()
+        longest_hit = len(waiter.sequence) - 1
+        for producer in producers:
+            shared = _common_units(chain, producer.sequence.digests()) * self.unit
+            will_cache = len(producer.sequence) // self.block_tokens * self.block_tokens
+            gain_until = min(shared, will_cache, longest_hit) // self.unit * self.unit
+            cached = producer.num_confirmed // self.block_tokens * self.block_tokens
+            if gain_until > num_hit_tokens and cached < gain_until:
+                return PrefixWait(producer, gain_until, self.block_tokens)
+        return None
 
 
 def _common_units(left: bytearray, right: bytearray) -> int:

@@ -14,7 +14,7 @@ from okibi.control.config import ReplicaConfig
 from okibi.control.scheduler.chunking import divide
 from okibi.control.scheduler.plan_builder import PlanBuilder, StepRecord
 from okibi.control.scheduler.preemption import choose_victim
-from okibi.control.scheduler.prefix_wait import find_producer
+from okibi.control.scheduler.prefix_wait import PrefixWaitRule
 from okibi.control.scheduler.queue import OrderedStates
 from okibi.control.scheduler.state import RequestState, Status
 from okibi.control.stats import Counters
@@ -48,8 +48,10 @@ class Scheduler:
         counters: Counters,
     ) -> None:
         self._config = config
-        self._unit = layout.prefix_match_unit
-        self._block_tokens = max(group.block_tokens for group in layout.groups)
+        self._wait_rule = PrefixWaitRule(
+            unit=layout.prefix_match_unit,
+            block_tokens=max(group.block_tokens for group in layout.groups),
+        )
         self._kv_cache = kv_cache
         self._counters = counters
         self._forgotten: list[RequestId] = []
@@ -131,23 +133,14 @@ class Scheduler:
         for state in self.waiting:
             if len(prospects) >= seats:
                 break
+            if state.prefix_wait is not None and not state.prefix_wait.is_over:
+                continue
             match = self._kv_cache.match(state.sequence)
-            if not self._waits_for_prefix(state, match, producers):
+            state.prefix_wait = self._wait_rule.find(state, match.num_tokens, producers)
+            if state.prefix_wait is None:
                 prospects.append(_Prospect(state, match))
                 producers.append(state)
         return prospects
-
-    def _waits_for_prefix(
-        self, state: RequestState, match: Match, producers: list[RequestState]
-    ) -> bool:
-        producer = find_producer(
-            state,
-            match.num_tokens,
-            producers,
-            unit=self._unit,
-            block_tokens=self._block_tokens,
-        )
-        return producer is not None
 
     def _start(self, builder: PlanBuilder, prospect: _Prospect, share: int, now: float) -> bool:
         """Let a waiting request run; False if the pool has no room for its whole prompt."""

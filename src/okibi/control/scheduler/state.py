@@ -36,6 +36,7 @@ class RequestState:
         pending_ref: Where the last token comes from while its value is not known.
         num_inflight: Steps in flight that compute tokens of this request.
         num_cached_tokens: Prefix hit when it first ran; None before.
+        prefix_wait: The latest wait for a prefix that another request computes.
     """
 
     request: Request
@@ -50,6 +51,7 @@ class RequestState:
     allocation: Allocation | None = None
     num_cached_tokens: int | None = None
     finish_reason: FinishReason | None = None
+    prefix_wait: "PrefixWait | None" = None
 
     @property
     def num_tokens(self) -> int:
@@ -81,3 +83,18 @@ class RequestState:
         self.num_scheduled = 0
         self.num_confirmed = 0
         self.allocation = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixWait:
+    """A wait for `producer` to have cached its first `num_tokens` tokens."""
+
+    producer: RequestState
+    num_tokens: int
+    block_tokens: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the tokens are cached, or never will be by this producer."""
+        cached = self.producer.num_confirmed // self.block_tokens * self.block_tokens
+        return self.producer.status is not Status.RUNNING or cached >= self.num_tokens
