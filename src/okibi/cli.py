@@ -12,6 +12,8 @@ from okibi import __version__
 from okibi.core.chain_hash import native_chain_digests
 from okibi.core.errors import OkibiError
 from okibi.launch.checks import run_checks
+from okibi.launch.models import app as models_app
+from okibi.launch.serve import serve
 
 app = typer.Typer(
     help="Serve language models to agents, with their KV cache kept warm between turns.",
@@ -20,7 +22,9 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
+app.command("serve")(serve)
 app.command("test")(run_checks)
+app.add_typer(models_app, name="models")
 
 
 @app.command()

@@ -62,12 +62,14 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
         prefix_match_unit: Tokens of the unit in which cached prefixes are reused.
         pool_tokens: Tokens that the whole KV pool holds.
         vocab_size: Token ids below it are valid.
+        eos_token_ids: Tokens that end a generation.
     """
 
     max_model_len: int
     prefix_match_unit: int
     pool_tokens: int
     vocab_size: int
+    eos_token_ids: tuple[int, ...]
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):

@@ -7,6 +7,8 @@ submits nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from okibi.core.ids import RequestId
 from okibi.core.request import Request
 from okibi.core.sampling import MAX_SEED
@@ -39,6 +41,7 @@ class Call:
     stops: tuple[str, ...]
     stream: bool
     include_usage: bool | None
+    eos_token_ids: tuple[int, ...]
 
     @property
     def num_prompt_tokens(self) -> int:
@@ -54,12 +57,14 @@ class CallContext:
     Attributes:
         model: The name to answer with.
         conversation: See `core.request.Request`.
+        seed: For the first choice, if the request brings none.
     """
 
     call_id: str
     model: str
     limits: Ready
     conversation: str
+    seed: int
 
 
 def build_call(
@@ -82,7 +87,9 @@ def build_call(
     """
     _check_shared_fields(fields)
     choices = num_choices(fields.n)
-    requests = []
+    if fields.seed is None:
+        fields = msgspec.structs.replace(fields, seed=context.seed)
+    requests: list[Request] = []
     for prompt in prompts:
         sampling = sampling_params(
             fields,
@@ -110,6 +117,7 @@ def build_call(
         stops=stop_strings(fields.stop),
         stream=fields.stream,
         include_usage=fields.stream_options.include_usage if fields.stream_options else None,
+        eos_token_ids=context.limits.eos_token_ids,
     )
 
 
@@ -147,6 +155,8 @@ def _check_context(num_prompt: int, max_tokens: int, max_model_len: int) -> None
         )
 
 
-def _choice_seed(seed: int | None, choice: int) -> int:
+def _choice_seed(seed: int | None, choice: int) -> int | None:
     """Each choice its own seed; the first has the one that was given."""
-    return ((seed or 0) + choice + MAX_SEED) % (2 * MAX_SEED + 1) - MAX_SEED
+    if seed is None or choice == 0:
+        return seed
+    return (seed + choice) % MAX_SEED

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from starlette.requests import Request
 from starlette.responses import Response
 
-from okibi.core.sampling import MAX_LOGPROBS
+from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
 from okibi.core.token_source import PackedTokens
 from okibi.server.http.call import Call, CallContext, build_call, overflow_of
 from okibi.server.http.completion_format import CompletionFormat
@@ -41,6 +41,7 @@ class CompletionEndpoint:
             model=model,
             limits=services.engine.limits,
             conversation=conversation_hint(request.headers, fields.prompt_cache_key),
+            seed=services.seeds.randrange(MAX_SEED),
         )
         call = build_call(
             fields,

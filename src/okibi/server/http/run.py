@@ -68,7 +68,7 @@ class Run:
                     prompts.token_bytes,
                     stops=call.stops,
                     min_tokens=request.sampling.min_tokens,
-                    end_ids=frozenset((*prompts.eos_token_ids, *request.sampling.stop_token_ids)),
+                    end_ids=frozenset((*call.eos_token_ids, *request.sampling.stop_token_ids)),
                 ),
             )
             for index, request in enumerate(call.requests)

@@ -5,10 +5,9 @@ API is checked here. Every refusal names the field as the client wrote it.
 """
 
 import re
-import secrets
 from collections.abc import Mapping
 
-from okibi.core.sampling import MAX_SEED, SamplingParams
+from okibi.core.sampling import SamplingParams
 from okibi.server.http.errors import ApiError, invalid
 from okibi.server.http.schemas import GenerationFields
 
@@ -26,7 +25,7 @@ def sampling_params(
     vocab_size: int,
     renamed: Mapping[str, str],
 ) -> SamplingParams:
-    """Parameters of a call's first choice, with the seed drawn if none is given.
+    """Parameters of a call's first choice.
 
     Args:
         max_tokens: Resolved against the context.
@@ -43,7 +42,7 @@ def sampling_params(
             top_k=_top_k(fields.top_k, vocab_size),
             logit_bias=_logit_bias(fields.logit_bias, vocab_size),
             stop_token_ids=_stop_token_ids(fields.stop_token_ids, vocab_size),
-            seed=secrets.randbelow(MAX_SEED) if fields.seed is None else fields.seed,
+            seed=fields.seed,
             ignore_eos=fields.ignore_eos,
             logprobs=logprobs,
             **given,

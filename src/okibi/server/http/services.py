@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from random import Random
 from typing import TypeVar
 
 from okibi.core.clock import Clock
@@ -43,7 +44,12 @@ class ServerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Shared by all endpoints. `workers` runs what would hold up the event loop."""
+    """Shared by all endpoints.
+
+    Attributes:
+        workers: Runs what would hold up the event loop.
+        seeds: Draws the seeds of requests that bring none.
+    """
 
     config: ServerConfig
     engine: EngineClient
@@ -53,6 +59,7 @@ class Services:
     latency: Latency
     lifecycle: Lifecycle
     bodies: BodyReader
+    seeds: Random
     started_at_s: int
 
     @property

@@ -32,7 +32,6 @@ class PromptMaker:
         self._tokenizer = assets.tokenizer
         self._encoder = TextEncoder(assets.tokenizer, memo or PieceMemo())
         self.token_bytes = TokenBytes(assets.tokenizer)
-        self.eos_token_ids = assets.eos_token_ids
         self._template = None
         if assets.chat_template is not None:
             self._template = ChatTemplate(assets.chat_template, assets.special_tokens, clock)
