@@ -104,20 +104,16 @@ def test_ordered_iteration_is_not_found(code):
 
 
 def test_tests_draw_from_seeded_generators():
-    found: list[str] = []
-    for source in sources_of_tests():
-        for node in ast.walk(source.tree):
-            is_module_function = (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and isinstance(node.func.value, ast.Name)
-                and node.func.value.id == "random"
-                and node.func.attr not in SEEDED
-            )
-            if is_module_function or (
-                isinstance(node, ast.ImportFrom)
-                and node.module == "random"
-                and any(alias.name not in SEEDED for alias in node.names)
-            ):
-                found.append(f"{source.name}:{node.lineno}")
+    found = [
+        f"{source.name}:{node.lineno}"
+        for source in sources_of_tests()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute | ast.ImportFrom) and _draws_unseeded(node)
+    ]
     assert not found
+
+
+def _draws_unseeded(node: ast.Attribute | ast.ImportFrom) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "random" and any(alias.name not in SEEDED for alias in node.names)
+    return _target_name(node.value) == "random" and node.attr not in SEEDED

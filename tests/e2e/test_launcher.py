@@ -15,23 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = [
-    "cat",
-    "cksum",
-    "cp",
-    "dirname",
-    "env",
-    "grep",
-    "ls",
-    "mkdir",
-    "mv",
-    "readlink",
-    "rm",
-    "sh",
-    "sleep",
-    "touch",
-    "uname",
-]
+TOOLS = ("cat", "chmod", "cksum", "cp", "dirname", "env", "grep", "ls", "mkdir", "mv")
+TOOLS += ("readlink", "rm", "sh", "sleep", "touch", "uname")
 PYTHONS = ("python3.13", "python3.12", "python3.11", "python3")
 
 STAND_IN = """#!/bin/sh
