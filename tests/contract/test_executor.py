@@ -27,6 +27,7 @@ from tests.support.builders import (
     plan,
     unique_ids,
 )
+from tests.support.random_model import make_local_executor
 
 BLOCK_TOKENS = 4
 NUM_PAGES = 16
@@ -42,6 +43,7 @@ def simulated() -> Executor:
 EXECUTORS: dict[str, Callable[[], Executor]] = {
     "checking": CheckingExecutor,
     "simulated": simulated,
+    "local": make_local_executor,
 }
 """Each makes an executor that `allocate` has not been called on."""
 

@@ -1,0 +1,55 @@
+"""A small random model in memory, for tests that need a real executor but no checkpoint."""
+
+import torch
+
+from okibi.core.arch.dense import DenseArch
+from okibi.core.arch.rope import RopeSpec
+from okibi.core.clock import WallClock
+from okibi.core.kv_spec import KVDType
+from okibi.execution.executors.local import LocalExecutor
+from okibi.execution.models.dense.model import DenseModel
+from okibi.execution.models.loader import LoadedModel
+from tests.support.builders import MAX_TOKEN_ID, make_specs
+
+
+def make_arch(num_layers: int = 1) -> DenseArch:
+    """The architecture that caches what `builders.make_layout` has room for."""
+    spec = make_specs()[0]
+    return DenseArch(
+        family="llama",
+        num_layers=num_layers,
+        hidden_size=16,
+        num_heads=2,
+        num_kv_heads=spec.num_kv_heads,
+        head_dim=spec.head_dim,
+        intermediate_size=24,
+        vocab_size=MAX_TOKEN_ID,
+        rms_norm_eps=1e-5,
+        rope=RopeSpec(theta=100.0),
+        layer_windows=(None,) * num_layers,
+        max_position=1024,
+        tie_word_embeddings=False,
+    )
+
+
+def make_model(arch: DenseArch | None = None, *, seed: int = 0) -> LoadedModel:
+    arch = arch or make_arch()
+    device = torch.device("cpu")
+    module = DenseModel(arch, device).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for weight in module.parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        weight.data.copy_(1.0 + 0.1 * noise if weight.dim() == 1 else noise)
+    return LoadedModel(
+        arch=arch,
+        module=module.requires_grad_(requires_grad=False),
+        device=device,
+        dtype=KVDType.FLOAT32,
+        fingerprint=f"random-{seed}",
+        eos_token_ids=(),
+    )
+
+
+def make_local_executor() -> LocalExecutor:
+    """An executor that `allocate` has not been called on."""
+    return LocalExecutor(make_model(), WallClock())
