@@ -2,9 +2,9 @@
 
 Owns a shadow of every page and holds each plan against it (`step_check`): a chunk may start only
 where every earlier slot holds exactly the state of its own prefix, and may write only where no
-other request looks. Sampled tokens come from `FakeModel`, so an output is right only if all the
-tokens it consumed were. Each plan passes through its encoding first, which proves it to be a
-value. It knows nothing of how plans are made.
+other request looks and no step in flight is at work. Sampled tokens come from `FakeModel`, so an
+output is right only if all the tokens it consumed were. Each plan passes through its encoding
+first, which proves it to be a value. It knows nothing of how plans are made.
 
 The work of a step is done in `submit`; `collect` hands the outputs out later, as a device would.
 """
@@ -22,7 +22,7 @@ from okibi.sim.cost_model import CostModel, LinearCostModel, checked_step_s
 from okibi.sim.fake_model import FakeModel
 from okibi.sim.plan_codec import decode_plan, encode_plan
 from okibi.sim.shadow import KnownTokens, ShadowArena
-from okibi.sim.step_check import StepCheck
+from okibi.sim.step_check import PagesInUse, StepCheck
 
 _FREE_OF_CHARGE = LinearCostModel()
 
@@ -42,7 +42,7 @@ class CheckingExecutor:
         self._max_inflight_steps = max_inflight_steps
         self._arena: ShadowArena | None = None
         self._expected: dict[RequestId, KnownTokens] = {}
-        self._outstanding: deque[StepOutput] = deque()
+        self._outstanding: deque[tuple[StepOutput, PagesInUse]] = deque()
         self._recent: dict[StepId, tuple[SampledRow, ...]] = {}
         self._step_id = StepId(-1)
         self._closed = False
@@ -79,15 +79,24 @@ class CheckingExecutor:
         if plan.step_id <= self._step_id:
             raise PlanViolation(f"step {plan.step_id} comes after step {self._step_id}")
         self._step_id = plan.step_id
-        rows = StepCheck(self._arena, self._model, self._recent, self._expected).run(plan)
+        check = StepCheck(
+            self._arena,
+            self._model,
+            recent=self._recent,
+            expected=self._expected,
+            in_flight=[pages for _, pages in self._outstanding],
+        )
+        rows = check.run(plan)
         self._remember(plan.step_id, rows)
         seconds = checked_step_s(self._cost_model, plan)
-        self._outstanding.append(StepOutput(step_id=plan.step_id, rows=rows, duration_s=seconds))
+        output = StepOutput(step_id=plan.step_id, rows=rows, duration_s=seconds)
+        self._outstanding.append((output, check.pages_in_use))
 
     def collect(self) -> StepOutput:
         if not self._outstanding:
             raise ExecutorError("no step is outstanding")
-        return self._outstanding.popleft()
+        output, _ = self._outstanding.popleft()
+        return output
 
     def close(self) -> None:
         self._closed = True

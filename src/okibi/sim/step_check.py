@@ -7,7 +7,7 @@ same step computes. It changes the shadow and nothing else.
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -25,6 +25,9 @@ from okibi.core.plan import (
 from okibi.sim.fake_model import FakeModel
 from okibi.sim.shadow import NEVER_WRITTEN, KnownTokens, ShadowArena, ShadowRequest
 
+PagesInUse = dict[int, list[ShadowRequest | None]]
+"""Who uses a page in one step; None stands for a copy."""
+
 
 @dataclass(frozen=True, slots=True)
 class _ComputedChunk:
@@ -39,22 +42,34 @@ class _ComputedChunk:
 class StepCheck:
     """One step against one shadow arena.
 
-    `recent` are the rows of the steps that a token reference may name; `expected` the requests
-    whose true tokens are known beforehand.
+    Attributes:
+        pages_in_use: What the step reads and writes, once it has run.
     """
 
     def __init__(
         self,
         arena: ShadowArena,
         model: FakeModel,
+        *,
         recent: Mapping[StepId, tuple[SampledRow, ...]],
         expected: Mapping[RequestId, KnownTokens],
+        in_flight: Sequence[PagesInUse],
     ) -> None:
+        """
+        Args:
+            arena: Changed by `run`.
+            model: Yields the tokens.
+            recent: Rows of the steps that a token reference may name.
+            expected: Requests whose true tokens are known beforehand.
+            in_flight: Pages of the steps whose output was not observed yet.
+        """
         self._arena = arena
         self._model = model
         self._recent = recent
         self._expected = expected
+        self._in_flight = in_flight
         self._step_id = StepId(-1)
+        self.pages_in_use: PagesInUse = {}
 
     def run(self, plan: BatchPlan) -> tuple[SampledRow, ...]:
         self._step_id = plan.step_id
@@ -64,7 +79,7 @@ class StepCheck:
             self._admit(admitted)
         for update in plan.table_updates:
             self._update_table(update)
-        self._copy(plan.copies)
+        self._copy_pages(plan.copies)
         computed = [self._compute(chunk) for chunk in self._distinct(plan.chunks)]
         for part in computed:
             self._write(part)
@@ -124,7 +139,7 @@ class StepCheck:
                 self._fail(update.request_id, f"gets page {page} twice")
         self._arena.append_to_table(request, update.group_id, update.pages)
 
-    def _copy(self, copies: tuple[PageCopy, ...]) -> None:
+    def _copy_pages(self, copies: tuple[PageCopy, ...]) -> None:
         sources = {copy.source for copy in copies}
         targets = [copy.target for copy in copies]
         for copy in copies:
@@ -137,6 +152,9 @@ class StepCheck:
                 self._fail(None, f"{copy} writes a page that stands in {num_tables} tables")
             if self._arena[copy.source].written_at < 0:
                 self._fail(None, f"{copy} reads a page that was never written")
+            self._check_in_flight(copy.target, None)
+            self._use(copy.source, None)
+            self._use(copy.target, None)
             self._arena[copy.target].copy_from(self._arena[copy.source], self._step_id)
 
     # -- reading ---------------------------------------------------------------------------
@@ -261,33 +279,50 @@ class StepCheck:
     # -- writing and sampling --------------------------------------------------------------
 
     def _write(self, part: _ComputedChunk) -> None:
+        end = part.chunk.start + len(part.token_ids)
         for group_id, block_tokens in self._arena.block_tokens.items():
             table = part.request.tables[group_id]
-            for offset, token_id in enumerate(part.token_ids):
-                block, slot = divmod(part.chunk.start + offset, block_tokens)
-                self._write_slot(part, group_id, table[block], slot, token_id, part.states[offset])
+            for block in range(-(-end // block_tokens)):
+                first = block * block_tokens
+                self._use(table[block], part.request)
+                if first + block_tokens > part.chunk.start:
+                    self._write_block(part, group_id, table[block], first)
 
-    def _write_slot(
-        self,
-        part: _ComputedChunk,
-        group_id: GroupId,
-        page_id: int,
-        slot: int,
-        token_id: int,
-        state: int,
+    def _write_block(
+        self, part: _ComputedChunk, group_id: GroupId, page_id: int, first: int
     ) -> None:
+        """Write what the chunk computes of the block that starts at position `first`."""
+        start = part.chunk.start
+        block_tokens = self._arena.block_tokens[group_id]
         page = self._arena[page_id]
-        page.begin(group_id, self._arena.block_tokens[group_id])
-        if page.holds(slot, token_id, state):
-            return
-        if self._arena.num_tables(page_id) > 1:
-            self._fail(
-                part.chunk.request_id,
-                f"overwrites slot {slot} of page {page_id}, which another request uses",
-            )
-        page.token_ids[slot] = token_id
-        page.states[slot] = state
-        page.written_at = self._step_id
+        page.begin(group_id, block_tokens)
+        for position in range(
+            max(first, start), min(first + block_tokens, start + len(part.token_ids))
+        ):
+            slot, offset = position - first, position - start
+            if page.holds(slot, part.token_ids[offset], part.states[offset]):
+                continue
+            if self._arena.num_tables(page_id) > 1:
+                self._fail(
+                    part.chunk.request_id,
+                    f"overwrites slot {slot} of page {page_id}, which another request uses",
+                )
+            self._check_in_flight(page_id, part.request)
+            page.token_ids[slot] = part.token_ids[offset]
+            page.states[slot] = part.states[offset]
+            page.written_at = self._step_id
+
+    def _use(self, page_id: int, user: ShadowRequest | None) -> None:
+        self.pages_in_use.setdefault(page_id, []).append(user)
+
+    def _check_in_flight(self, page_id: int, writer: ShadowRequest | None) -> None:
+        """A page is its users' until the end of their step has been observed."""
+        for used in self._in_flight:
+            if any(user is not writer or user is None for user in used.get(page_id, ())):
+                request_id = writer.admitted.request_id if writer else None
+                self._fail(
+                    request_id, f"overwrites page {page_id}, which a step in flight still uses"
+                )
 
     def _sample(self, part: _ComputedChunk) -> SampledRow:
         chunk, request = part.chunk, part.request

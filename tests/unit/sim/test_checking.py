@@ -171,6 +171,35 @@ def test_pages_may_be_taken_once_their_request_is_forgotten(executor):
         executor.submit(plan(2, chunks=(chunk(A, 5, 6),)))
 
 
+def test_pages_of_a_step_in_flight_are_not_to_be_overwritten(executor):
+    executor.submit(plan(1, chunks=(chunk(A, 5, 6),)))
+    take_over = start_b(1, 5, 6, step_id=2, finished=(A.request_id,))
+    with pytest.raises(PlanViolation, match="'b' overwrites page 1, which a step in flight"):
+        executor.submit(take_over)
+
+
+def test_the_source_of_a_copy_in_flight_is_not_to_be_overwritten(executor):
+    fork = make_request("b", prompt_ids(A) + unique_ids("fork", 3))
+    executor.submit(
+        plan(
+            1,
+            admitted=(admit(fork),),
+            table_updates=(pages(fork, 0, 2, 3),),
+            copies=(PageCopy(source=PageId(1), target=PageId(2)),),
+            chunks=(chunk(fork, 6, 9),),
+        )
+    )
+    evicting = plan(
+        2,
+        finished=(A.request_id,),
+        admitted=(admit(STRANGER),),
+        table_updates=(pages(STRANGER, 1, 4),),
+        chunks=(chunk(STRANGER, 0, 6),),
+    )
+    with pytest.raises(PlanViolation, match="overwrites page 1, which a step in flight"):
+        executor.submit(evicting)
+
+
 @pytest.mark.parametrize(
     ("ref", "message"),
     [
