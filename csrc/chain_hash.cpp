@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace okibi {
 namespace {
@@ -65,6 +66,26 @@ inline void mix(std::uint64_t& a, std::uint64_t& b, std::uint64_t& c, std::uint6
   b = rotate_right(b ^ c, 63);
 }
 
+// A round has its message order at compile time, so that every index is a constant.
+template <std::size_t kRound>
+inline void mix_round(std::uint64_t v[16], const std::uint64_t m[16]) {
+  constexpr const std::uint8_t* s = kSigma[kRound % 10];
+  mix(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]]);
+  mix(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]]);
+  mix(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]]);
+  mix(v[3], v[7], v[11], v[15], m[s[6]], m[s[7]]);
+  mix(v[0], v[5], v[10], v[15], m[s[8]], m[s[9]]);
+  mix(v[1], v[6], v[11], v[12], m[s[10]], m[s[11]]);
+  mix(v[2], v[7], v[8], v[13], m[s[12]], m[s[13]]);
+  mix(v[3], v[4], v[9], v[14], m[s[14]], m[s[15]]);
+}
+
+template <std::size_t... kRounds>
+inline void mix_rounds(std::uint64_t v[16], const std::uint64_t m[16],
+                       std::index_sequence<kRounds...>) {
+  (mix_round<kRounds>(v, m), ...);
+}
+
 // The function F of RFC 7693 section 3.2; a message here is shorter than 2^64 bytes.
 void compress(std::uint64_t state[8], const std::uint8_t* block, std::uint64_t num_bytes_so_far,
               bool is_last) {
@@ -77,17 +98,7 @@ void compress(std::uint64_t state[8], const std::uint8_t* block, std::uint64_t n
   v[12] ^= num_bytes_so_far;
   if (is_last) v[14] = ~v[14];
 
-  for (std::size_t round = 0; round < kNumRounds; ++round) {
-    const std::uint8_t* s = kSigma[round % 10];
-    mix(v[0], v[4], v[8], v[12], m[s[0]], m[s[1]]);
-    mix(v[1], v[5], v[9], v[13], m[s[2]], m[s[3]]);
-    mix(v[2], v[6], v[10], v[14], m[s[4]], m[s[5]]);
-    mix(v[3], v[7], v[11], v[15], m[s[6]], m[s[7]]);
-    mix(v[0], v[5], v[10], v[15], m[s[8]], m[s[9]]);
-    mix(v[1], v[6], v[11], v[12], m[s[10]], m[s[11]]);
-    mix(v[2], v[7], v[8], v[13], m[s[12]], m[s[13]]);
-    mix(v[3], v[4], v[9], v[14], m[s[14]], m[s[15]]);
-  }
+  mix_rounds(v, m, std::make_index_sequence<kNumRounds>());
   for (int i = 0; i < 8; ++i) state[i] ^= v[i] ^ v[i + 8];
 }
 

@@ -25,7 +25,7 @@ def _one_line(text: str | None) -> str:
 
 
 def _default(option: TyperOption) -> str:
-    if option.default in (None, False, ()) or callable(option.default):
+    if option.default is None or option.default is False or callable(option.default):
         return ""
     return f" Default: `{option.default}`."
 
@@ -45,7 +45,8 @@ def sections(command: object, words: str) -> Iterator[str]:
         for name, below in command.commands.items():
             yield from sections(below, f"{words} {name}")
         return
-    help_text = re.sub(r"\n(?!\n)", " ", getattr(command, "help", None) or "").strip()
+    paragraphs = (getattr(command, "help", None) or "").split("\n\n")
+    help_text = "\n\n".join(_one_line(paragraph) for paragraph in paragraphs)
     lines = [_parameter(each) for each in getattr(command, "params", []) if each.name != "help"]
     body = "\n".join(lines)
     yield f"## `{words}`\n\n{help_text}\n" + (f"\n{body}\n" if body else "")
