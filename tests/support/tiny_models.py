@@ -36,18 +36,18 @@ SHAPE: dict[str, Any] = {
     "max_position_embeddings": MAX_POSITION,
 }
 
-LLAMA3_ROPE = {
+LLAMA3_ROPE: dict[str, Any] = {
     "rope_type": "llama3",
     "rope_theta": 500.0,
     "factor": 8.0,
     "low_freq_factor": 1.0,
     "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 16,
+    "original_max_position_embeddings": 64,
 }
 YARN_ROPE = {
     "rope_type": "yarn",
     "rope_theta": 500.0,
-    "factor": 4.0,
+    "factor": 8.0,
     "original_max_position_embeddings": 16,
 }
 LINEAR_ROPE = {"rope_type": "linear", "rope_theta": 10_000.0, "factor": 4.0}
