@@ -58,6 +58,8 @@ class _Families(Collector):
 
     def collect(self) -> Iterator[Metric]:
         for family in self._own():
+            # Creation times are of no use here and double what is sent.
+            family.samples = [s for s in family.samples if not s.name.endswith("_created")]
             yield family
             alias = VLLM_ALIASES.get(family.name)
             if alias is not None:

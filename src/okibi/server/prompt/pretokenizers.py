@@ -1,7 +1,7 @@
 """How byte-level BPE vocabularies split text into words before merging.
 
 Owns the named variants that GGUF files refer to (`tokenizer.ggml.pre`), and the knowledge of which
-pre-tokenizers always cut at the start of a line.
+pre-tokenizers always cut between two words.
 """
 
 import json
@@ -25,7 +25,7 @@ TEKKEN_PATTERN = (
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
     r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_LINE_CUTTING_PATTERNS = (LLAMA3_PATTERN, QWEN2_PATTERN, TEKKEN_PATTERN)
+_WORD_CUTTING_PATTERNS = (LLAMA3_PATTERN, QWEN2_PATTERN, TEKKEN_PATTERN)
 
 
 def _gpt2() -> PreTokenizer:
@@ -64,9 +64,12 @@ NFC_NORMALISED = frozenset({"qwen2"})
 """Variants whose text is brought to Unicode normal form C first."""
 
 
-def cuts_at_line_starts(tokenizer: Tokenizer) -> bool:
-    """Whether a letter after "(non-space)(newline)" always starts a word of its own, alike in the
-    whole text and in the text that starts there."""
+def cuts_between_words(tokenizer: Tokenizer) -> bool:
+    """Whether a text may be cut in "word word" before the space, and yield the same tokens.
+
+    True if the pre-tokenizer always cuts there, and sees no difference between a word in a text
+    and the same word at its start.
+    """
     normalizer = _state(tokenizer.normalizer)
     if normalizer is not None and normalizer["type"] != "NFC":
         return False
@@ -74,10 +77,10 @@ def cuts_at_line_starts(tokenizer: Tokenizer) -> bool:
     if pre_tokenizer is None:
         return False
     steps = pre_tokenizer.get("pretokenizers", [pre_tokenizer])
-    return all(map(_keeps_lines_apart, steps)) and any(map(_splits_words, steps))
+    return all(map(_keeps_words_apart, steps)) and any(map(_splits_words, steps))
 
 
-def _keeps_lines_apart(step: dict[str, Any]) -> bool:
+def _keeps_words_apart(step: dict[str, Any]) -> bool:
     match step["type"]:
         case "Digits":
             return True
@@ -92,7 +95,7 @@ def _splits_words(step: dict[str, Any]) -> bool:
         return bool(step.get("use_regex", True))
     return (
         step["type"] == "Split"
-        and step["pattern"].get("Regex") in _LINE_CUTTING_PATTERNS
+        and step["pattern"].get("Regex") in _WORD_CUTTING_PATTERNS
         and step["behavior"] == "Isolated"
         and not step["invert"]
     )

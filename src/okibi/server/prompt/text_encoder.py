@@ -3,7 +3,7 @@
 Added tokens (`<|im_start|>` and the like) cut a text before the model's own tokenizer sees it, so
 the pieces between them can be tokenised one by one and remembered. A piece is tokenised behind
 the added token that precedes it, because some normalisers treat the start of a text differently.
-Long pieces are cut further at line starts where the pre-tokenizer always cuts. Where an added
+Long pieces are cut further between words where the pre-tokenizer always cuts. Where an added
 token reaches into its neighbours the whole text is tokenised at once.
 """
 
@@ -16,10 +16,10 @@ from tokenizers import Tokenizer
 
 from okibi.core.token_source import TOKEN_BYTES
 from okibi.server.prompt.piece_memo import PieceMemo
-from okibi.server.prompt.pretokenizers import cuts_at_line_starts
+from okibi.server.prompt.pretokenizers import cuts_between_words
 
 LONG_PIECE_CHARS = 16_384
-_LINE_START = re.compile(r"(?<=\S\n)(?=[A-Za-z])")
+_WORD_END = re.compile(r"(?<=[A-Za-z0-9])(?= [A-Za-z])")
 
 
 class TooManyTokens(Exception):
@@ -38,7 +38,7 @@ class TextEncoder:
         self._tokenizer = tokenizer
         self._memo = memo
         self._added = _splitting_pattern(tokenizer)
-        self._may_cut_lines = self._added is not None and cuts_at_line_starts(tokenizer)
+        self._may_cut_words = self._added is not None and cuts_between_words(tokenizer)
         self._head, self._tail = _surrounding_ids(tokenizer)
 
     def encode(self, text: str, *, add_special_tokens: bool, max_tokens: int) -> bytes:
@@ -75,11 +75,11 @@ class TextEncoder:
 
     def _encode_between(self, before: str, piece: str) -> Iterator[bytes]:
         """The ids of the added token `before` (if any) and of the text that follows it."""
-        if len(piece) <= LONG_PIECE_CHARS or not self._may_cut_lines:
+        if len(piece) <= LONG_PIECE_CHARS or not self._may_cut_words:
             yield self._recall(before, piece)
             return
         start, search_from = 0, LONG_PIECE_CHARS
-        while (cut := _LINE_START.search(piece, search_from)) is not None:
+        while (cut := _WORD_END.search(piece, search_from)) is not None:
             yield self._recall(before, piece[start : cut.start()])
             before, start = "", cut.start()
             search_from = start + LONG_PIECE_CHARS
