@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from okibi import __version__
+from okibi.bench.commands import app as bench_app
 from okibi.core.chain_hash import native_chain_digests
 from okibi.core.errors import OkibiError
 from okibi.launch.checks import run_checks
@@ -24,6 +25,7 @@ app = typer.Typer(
 
 app.command("serve")(serve)
 app.command("test")(run_checks)
+app.add_typer(bench_app, name="bench")
 app.add_typer(models_app, name="models")
 
 

@@ -1,6 +1,6 @@
 """A small OpenAI-compatible server that is not okibi: the other side of the bench tests.
 
-It streams filler text, counts tokens by splitting at spaces (or with a given tokenizer) and keeps
+It streams filler text, counts tokens as words and line breaks (or with a given tokenizer) and keeps
 an unbounded prefix cache of 16-token blocks, so that hit rates can be checked against an
 independent account. Run as a script it serves one model until it is killed.
 """
@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -22,6 +23,7 @@ import uvicorn
 from tokenizers import Tokenizer
 
 BLOCK = 16
+WORDS = re.compile(r"\n|[^\s]+")
 
 Tokenize = Callable[[str], list[str]]
 
@@ -40,7 +42,7 @@ class ForeignConfig:
     honours_length: bool = True
     fails: Callable[[int], tuple[int, str] | None] = lambda number: None
     breaks_stream: Callable[[int], bool] = lambda number: False
-    tokenize: Tokenize = str.split
+    tokenize: Tokenize = WORDS.findall
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ def generate(options: GenerateOptions) -> None:
 
     Defaults fit a model with a context of 8,192 tokens. Sizes are medians.
     """
-    from okibi.bench.generate import write_traces  # noqa: PLC0415 - keeps `--help` fast
+    from okibi.bench.generate import write_traces
 
     summary = write_traces(options)
     typer.echo(
@@ -39,13 +39,13 @@ def replay(options: ReplayOptions) -> None:
     Each turn waits for the one before and the recorded gap; forks and subagents run beside their
     parent. Ctrl-C ends early and still reports.
     """
-    import asyncio  # noqa: PLC0415 - keeps `--help` fast
+    import asyncio
 
-    from rich.console import Console  # noqa: PLC0415
+    from rich.console import Console
 
-    from okibi.bench import report  # noqa: PLC0415
-    from okibi.bench.run import run_replay  # noqa: PLC0415
-    from okibi.core.clock import WallClock  # noqa: PLC0415
+    from okibi.bench import report
+    from okibi.bench.run import run_replay
+    from okibi.core.clock import WallClock
 
     run = asyncio.run(run_replay(options, WallClock(), Console(stderr=True)))
     report.print_report(run.report, Console())

@@ -26,7 +26,7 @@ class FileTokenCounter:
 
     def __init__(self, path: Path) -> None:
         """Load `path`, a file or the folder that holds it. Raises OkibiError if unreadable."""
-        from tokenizers import Tokenizer  # noqa: PLC0415 - optional at run time, slow to import
+        from tokenizers import Tokenizer
 
         file = path / "tokenizer.json" if path.is_dir() else path
         try:

@@ -44,7 +44,10 @@ async def measured_vocabulary(counter: TokenCounter, described_as: str) -> Vocab
     """
     exact: list[str] = []
     for start in range(0, len(CANDIDATE_WORDS), _GROUP):
-        exact.extend(await _exact_words(counter, CANDIDATE_WORDS[start : start + _GROUP]))
+        found = await _exact_words(counter, CANDIDATE_WORDS[start : start + _GROUP])
+        if not found:
+            break  # no tokenizer of words: testing every candidate would only take time
+        exact.extend(found)
     if len(exact) >= _MIN_EXACT_WORDS:
         return Vocabulary(words=tuple(exact), tokens_per_word=1.0, source=f"exact ({described_as})")
     num_tokens = await counter.count(" ".join(CANDIDATE_WORDS))
@@ -58,8 +61,9 @@ async def measured_vocabulary(counter: TokenCounter, described_as: str) -> Vocab
 async def _exact_words(counter: TokenCounter, words: Sequence[str]) -> list[str]:
     num_spaced = await counter.count(" ".join(words))
     num_lines = await counter.count("\n".join(words))
-    if num_spaced == len(words) and num_lines == 2 * len(words) - 1:
-        return list(words)
+    num_breaks = len(words) - 1
+    if num_spaced == len(words) and num_lines - len(words) in (0, num_breaks):
+        return list(words)  # some tokenizers drop line breaks
     if len(words) == 1:
         return []
     middle = len(words) // 2

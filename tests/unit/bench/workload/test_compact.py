@@ -3,7 +3,7 @@ import json
 import pytest
 
 from okibi.bench.workload.compact import decode_compact_trace
-from okibi.bench.workload.trace import Subagent, TraceError
+from okibi.bench.workload.trace import StreamingCall, Subagent, TraceError
 
 SUBAGENT = {
     "sub": {
@@ -33,11 +33,13 @@ SESSION = {
 
 def test_ids_are_kept_ids_plus_runs():
     first, second, child = decode_compact_trace(json.dumps(SESSION), "x").requests
+    assert isinstance(first, StreamingCall)
+    assert isinstance(second, StreamingCall)
+    assert isinstance(child, Subagent)
     assert first.hash_ids == list(range(1, 11))
     assert second.hash_ids == [*range(1, 9), 11, 12, 30, 31]
     assert (second.stop, second.input_types) == ("end_turn", ["tool_result"])
     assert first.output_types == ["text", "thinking", "tool_use"]
-    assert isinstance(child, Subagent)
     assert (child.t, child.end_t, child.calls[0].hash_ids) == (20.0, 25.0, [1, 2, 3])
 
 
