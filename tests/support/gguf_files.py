@@ -108,7 +108,7 @@ def _write_tensor(
     packed = quantise(np.ascontiguousarray(values), qtype)
     writer.add_tensor(gguf_name, packed, raw_dtype=qtype)
     kept = gguf.dequantize(packed, qtype)
-    return torch.from_numpy(_deinterleave(kept, num_heads) if is_interleaved else kept.copy())
+    return torch.from_numpy(deinterleave(kept, num_heads) if is_interleaved else kept.copy())
 
 
 def quantise(values: np.ndarray, qtype: QType) -> np.ndarray:
@@ -140,7 +140,8 @@ def _interleave(values: np.ndarray, num_heads: int) -> np.ndarray:
     return halves.swapaxes(1, 2).reshape(values.shape)
 
 
-def _deinterleave(values: np.ndarray, num_heads: int) -> np.ndarray:
+def deinterleave(values: np.ndarray, num_heads: int) -> np.ndarray:
+    """Hugging Face's order of a head's rows, from llama.cpp's."""
     rows = values.shape[0]
     pairs = values.reshape(num_heads, rows // num_heads // 2, 2, *values.shape[1:])
     return np.ascontiguousarray(pairs.swapaxes(1, 2).reshape(values.shape))
