@@ -179,7 +179,7 @@ class ReplicaMachine(RuleBasedStateMachine):
         assert self.replica.has_work() or not self.unfinished
 
     def teardown(self) -> None:
-        if not hasattr(self, "driver"):
+        if not hasattr(self, "driver") or not self.driver.is_sound:
             return
         self.driver.send(Drain())
         (refusal,) = self.driver.submit(make_request("late", 1, max_tokens=1))

@@ -17,7 +17,10 @@ from okibi.core.request import Request
 
 
 class LockstepDriver:
-    """Drives one replica with one executor; what it was told is kept in `outputs`."""
+    """Drives one replica with one executor; what it was told is kept in `outputs`.
+
+    `is_sound` is false after a step that raised: nothing may be concluded from what follows.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class LockstepDriver:
         self._on_plan = on_plan
         self._num_inflight = 0
         self._now = 0.0
+        self.is_sound = True
 
     def send(self, message: Message) -> list[RequestOutput]:
         return self._note(self.replica.on_message(message, self._tick()))
@@ -46,6 +50,12 @@ class LockstepDriver:
 
     def step(self) -> list[RequestOutput]:
         """Fill the pipeline, then take one output back."""
+        was_sound, self.is_sound = self.is_sound, False
+        outputs = self._step()
+        self.is_sound = was_sound
+        return outputs
+
+    def _step(self) -> list[RequestOutput]:
         while self._num_inflight < self._max_inflight_steps:
             plan = self.replica.next_plan(self._tick())
             if plan is None:

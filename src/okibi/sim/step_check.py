@@ -26,7 +26,7 @@ from okibi.sim.fake_model import FakeModel
 from okibi.sim.shadow import NEVER_WRITTEN, KnownTokens, ShadowArena, ShadowRequest
 
 PagesInUse = dict[int, list[ShadowRequest | None]]
-"""Who uses a page in one step; None stands for a copy."""
+"""Who uses a page in one step; None stands for a copy that reads it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,6 @@ class StepCheck:
                 self._fail(None, f"{copy} reads a page that was never written")
             self._check_in_flight(copy.target, None)
             self._use(copy.source, None)
-            self._use(copy.target, None)
             self._arena[copy.target].copy_from(self._arena[copy.source], self._step_id)
 
     # -- reading ---------------------------------------------------------------------------
@@ -318,7 +317,7 @@ class StepCheck:
     def _check_in_flight(self, page_id: int, writer: ShadowRequest | None) -> None:
         """A page is its users' until the end of their step has been observed."""
         for used in self._in_flight:
-            if any(user is not writer or user is None for user in used.get(page_id, ())):
+            if any(user is None or user is not writer for user in used.get(page_id, ())):
                 request_id = writer.admitted.request_id if writer else None
                 self._fail(
                     request_id, f"overwrites page {page_id}, which a step in flight still uses"

@@ -276,3 +276,21 @@ def test_no_more_steps_than_agreed_may_be_outstanding():
     executor.submit(plan(0))
     with pytest.raises(ExecutorError, match="1 steps are outstanding"):
         executor.submit(plan(1))
+
+
+def test_a_request_may_go_on_in_its_copy_while_the_copying_step_is_in_flight(executor):
+    fork = make_request("b", prompt_ids(A) + unique_ids("fork", 1))
+    executor.submit(
+        plan(
+            1,
+            admitted=(admit(fork),),
+            table_updates=(pages(fork, 0, 2),),
+            copies=(PageCopy(source=PageId(1), target=PageId(2)),),
+            chunks=(chunk(fork, 6, 7),),
+        )
+    )
+    ref = TokenRef(step_id=plan(1).step_id, row=0)
+    executor.submit(plan(2, chunks=(chunk(fork, 7, 8, tokens=b"", ref=ref, samples=True),)))
+    expected = FakeModel().generate(prompt_ids(fork), fork.sampling)
+    sampled = [executor.collect().rows[0].token_ids[0] for _ in range(2)]
+    assert sampled == expected[:2]
