@@ -116,4 +116,5 @@ def test_tests_draw_from_seeded_generators():
 def _draws_unseeded(node: ast.Attribute | ast.ImportFrom) -> bool:
     if isinstance(node, ast.ImportFrom):
         return node.module == "random" and any(alias.name not in SEEDED for alias in node.names)
-    return _target_name(node.value) == "random" and node.attr not in SEEDED
+    is_module = isinstance(node.value, ast.Name) and node.value.id == "random"
+    return is_module and node.attr not in SEEDED

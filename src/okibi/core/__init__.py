@@ -1,0 +1,1 @@
+"""The shared vocabulary: values, protocols and hashing. Standard library only."""

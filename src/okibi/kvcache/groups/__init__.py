@@ -1,0 +1,1 @@
+"""Groups of layers, one file for each rule of what stays needed."""

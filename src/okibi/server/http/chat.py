@@ -1,4 +1,7 @@
-"""`POST /v1/chat/completions`."""
+"""`POST /v1/chat/completions`.
+
+Owns what is particular to chat on the way in; submitting and answering are `generate`'s.
+"""
 
 import secrets
 from typing import Any

@@ -1,4 +1,7 @@
-"""Answers of `/v1/chat/completions`, in one piece and as chunks."""
+"""Answers of `/v1/chat/completions`, in one piece and as chunks.
+
+Owns shapes only: it is told what was generated and never waits for it.
+"""
 
 from okibi.server.http.logprobs import chat_logprobs
 from okibi.server.http.reply_format import Choice, Json

@@ -1,4 +1,7 @@
-"""Answers of `/v1/completions`, in one piece and as chunks."""
+"""Answers of `/v1/completions`, in one piece and as chunks.
+
+Owns shapes only: it is told what was generated and never waits for it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""`POST /v1/completions`: a text or token ids to go on with, or several."""
+"""`POST /v1/completions`: a text or token ids to go on with, or several.
+
+Owns what is particular to completions on the way in; submitting and answering are `generate`'s.
+"""
 
 import secrets
 from collections.abc import Sequence
