@@ -204,6 +204,7 @@ class EngineClient:
     def close(self) -> None:
         """Free the sockets. Whatever is in flight ends with `EngineLost`."""
         self.lose("the server has stopped")
+        self._messages.close()
         self._context.destroy(linger=0)
 
     async def _next_event(self) -> FromEngine:

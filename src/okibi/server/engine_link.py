@@ -53,15 +53,17 @@ class EngineLink:
     def close(self) -> None:
         """Send what is queued, for at most `LINGER_MS`, and stop."""
         self._events.close()
-        self._context.destroy()
-        if self._thread is not None:
-            self._thread.join()
+        if self._thread is None:
+            self._messages.close()
+        # Ends the wait of the receiving thread, which then closes its own socket.
+        self._context.term()
 
     def _receive(self, post: Callable[[Message], None]) -> None:
         while True:
             try:
                 frame = self._messages.recv()
             except zmq.ContextTerminated:
+                self._messages.close()
                 return
             try:
                 post(decode_message(frame))
