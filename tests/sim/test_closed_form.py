@@ -52,15 +52,15 @@ def test_a_threshold_caps_the_tokens_of_one_prompt_in_a_step(max_inflight_steps)
 
 
 def test_a_threshold_lets_prompts_share_a_step():
-    def last_ttft(threshold: int) -> float:
+    def ttfts(threshold: int) -> list[float]:
         sim = Simulation(max_num_batched_tokens=30, long_prefill_token_threshold=threshold)
         for name in "abc":
             sim.submit(make_request(name, 60, max_tokens=1))
         sim.run()
         return [sim.record(name).ttft_s for name in "abc"]
 
-    assert last_ttft(10) == [6.0, 6.0, 6.0]
-    assert last_ttft(0) == [2.0, 4.0, 6.0]
+    assert ttfts(10) == [6.0, 6.0, 6.0]
+    assert ttfts(0) == [2.0, 4.0, 6.0]
 
 
 def test_decodes_go_on_beside_a_prompt():

@@ -1,7 +1,5 @@
 """The virtual-time engine itself: closed loops, shared loops, long simulated turns."""
 
-from itertools import accumulate
-
 import pytest
 
 from okibi.core.ids import RequestId
@@ -70,14 +68,13 @@ def test_long_sessions_need_no_token_ids():
         max_num_batched_tokens=8192,
         max_num_queued_tokens=10_000_000,
     )
-    lengths = [40_000] + [2615] * 39
-    for turn, end in enumerate(accumulate(lengths)):
-        prompt = SegmentTokens([(i, length) for i, length in enumerate(lengths[: turn + 1])])
-        assert len(prompt) == end
+    segments = list(enumerate([40_000] + [2615] * 39))
+    prompts = [SegmentTokens(segments[: turn + 1]) for turn in range(40)]
+    assert len(prompts[-1]) == 141_985
+    for turn, prompt in enumerate(prompts):
         request = make_request(f"t{turn}", prompt, max_tokens=3, conversation="session")
         sim.submit(request, at=100.0 * turn)
     sim.run()
-    assert len(prompt) == 141_985
     for turn in range(1, 40):
         reusable = 40_000 + 2615 * (turn - 1)
         assert sim.cached(f"t{turn}") == reusable // 16 * 16

@@ -1,5 +1,7 @@
 """What is computed once is not computed again: prefixes, fan-out, forks."""
 
+from typing import Any
+
 import pytest
 
 from okibi.core.ids import RequestId
@@ -13,12 +15,13 @@ from tests.support.simulation import Simulation
 PER_TOKEN_S = 0.001
 
 
-def big_simulation(*, unit: int = 16, **config) -> Simulation:
+def big_simulation(*, unit: int = 16, **config: Any) -> Simulation:
     """64K tokens of cache in pages of 32, one millisecond a token."""
+    limits: dict[str, Any] = {"max_num_batched_tokens": 512, "max_num_seqs": 16}
     return Simulation(
         make_layout(num_pages=2048, block_tokens=32, unit=unit),
         cost_model=LinearCostModel(per_token_s=PER_TOKEN_S),
-        **({"max_num_batched_tokens": 512, "max_num_seqs": 16} | config),
+        **(limits | config),
     )
 
 

@@ -1,0 +1,85 @@
+"""A seeded run in which everything happens: hits, forks, preemption, eviction, aborts.
+
+`python -m tests.replay.workload SEED DEPTH POLICY` prints the digest of all its plans, so that
+two processes can be compared.
+"""
+
+import sys
+from hashlib import blake2b
+from random import Random
+
+from okibi.core.messages import Abort, ResetPrefixCache
+from okibi.core.request import Request
+from okibi.core.sampling import SamplingParams
+from okibi.sim.checking import CheckingExecutor
+from okibi.sim.fake_model import FakeModel
+from tests.replay.recording import RecordingReplica, plans
+from tests.support.builders import make_config, make_layout, make_request, prompt_ids, unique_ids
+from tests.support.lockstep import LockstepDriver
+
+NUM_ROUNDS = 150
+CONFIG = {"max_num_seqs": 5, "max_num_batched_tokens": 24, "max_num_queued": 40}
+
+
+def make_recorder(depth: int, policy: str) -> RecordingReplica:
+    layout = make_layout(num_pages=24, block_tokens=8, unit=2)
+    config = make_config(**CONFIG, max_inflight_steps=depth, scheduling_policy=policy)
+    return RecordingReplica(config, layout)
+
+
+def record(*, seed: int, depth: int, policy: str) -> RecordingReplica:
+    """Run the workload to its end."""
+    random = Random(seed)
+    replica = make_recorder(depth, policy)
+    executor = CheckingExecutor(
+        model=FakeModel(vocab_size=64, eos_token_id=5, eos_probability=0.02),
+        max_inflight_steps=depth,
+    )
+    executor.allocate(make_layout(num_pages=24, block_tokens=8, unit=2))
+    driver = LockstepDriver(replica, executor, max_inflight_steps=depth)
+    requests: list[Request] = []
+    for _ in range(NUM_ROUNDS):
+        driver.submit(*_arrivals(random, driver, requests))
+        for _ in range(random.randrange(8)):
+            driver.step()
+        if random.random() < 0.1:
+            driver.send(Abort(random.choice(requests).request_id))
+        if random.random() < 0.02:
+            driver.send(ResetPrefixCache())
+    driver.run()
+    return replica
+
+
+def _arrivals(
+    random: Random, driver: LockstepDriver, requests: list[Request]
+) -> tuple[Request, ...]:
+    """A new conversation or the next turn of an old one, sometimes with several choices."""
+    prompt = unique_ids(f"root {random.randrange(4)}", random.randrange(1, 80))
+    conversation = ""
+    if requests and random.random() < 0.6:
+        parent = random.choice(requests)
+        history = prompt_ids(parent) + driver.tokens(parent.request_id)
+        prompt = history[: random.randrange(1, 100)] + unique_ids(f"{len(requests)}", 5)
+        conversation = "chat"
+    number = len(requests)
+    arrivals = tuple(
+        make_request(
+            f"r{number}.{choice}",
+            prompt,
+            sampling=SamplingParams(max_tokens=random.randrange(1, 60), seed=choice),
+            priority=random.randrange(3),
+            conversation=conversation,
+        )
+        for choice in range(random.choice([1, 1, 1, 3]))
+    )
+    requests.extend(arrivals)
+    return arrivals
+
+
+def digest(replica: RecordingReplica) -> str:
+    return blake2b(b"".join(plans(replica.log)), digest_size=16).hexdigest()
+
+
+if __name__ == "__main__":
+    _, seed, depth, policy = sys.argv
+    print(digest(record(seed=int(seed), depth=int(depth), policy=policy)))
