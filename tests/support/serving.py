@@ -155,8 +155,8 @@ def running_server(setup: Setup | None = None) -> Iterator[RunningServer]:
             )
         finally:
             engine.executor.thaw()
-            front.stop()
             engine.stop()
+            front.stop()
 
 
 class _Engine:
@@ -213,7 +213,7 @@ class _Front:
     def __init__(self, setup: Setup, folder: Path) -> None:
         self._setup = setup
         self._folder = folder
-        self._socket = socket.socket()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._started = threading.Event()

@@ -58,7 +58,8 @@ def run_server(options: ServeOptions) -> int:
 def _bind(host: str, port: int) -> socket.socket:
     """Take the port before anything slow happens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio switches Nagle's algorithm off only where it sees that the protocol is TCP.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))

@@ -105,7 +105,7 @@ def decode_body(body: bytes, schema: type[T]) -> T:
 
 def _field(message: str, path: str) -> str | None:
     """`.messages[0].role` becomes `messages[0].role`; a missing field is named in the message."""
-    if path:
-        return path.strip(".`")
-    quoted = message.split("`")
-    return quoted[1] if "required field" in message and len(quoted) > 2 else None
+    parts = [path.strip(".`")]
+    if "missing required field" in message:
+        parts.append(message.split("`")[1])
+    return ".".join(part for part in parts if part) or None
