@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from okibi.core.chain_hash import DIGEST_BYTES, chain_digests, root_digest
+from okibi.core.ids import PageId
 from okibi.kvcache.page_pool import PagePool
 from okibi.kvcache.prefix_index import PrefixIndex, Segment
 from okibi.kvcache.retention import LRU
@@ -96,7 +97,7 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         """Cache an incomplete last block, if it is news, and let go of everything."""
         user = data.draw(st.sampled_from(self.users))
         if tail and self._make_room(1):
-            (page,) = self.pool.take(1)
+            page = PageId(self.pool.take(1)[0])
             whole = user.text + tail
             is_known = self._longest_match(whole) == len(whole)
             taken = self.index.insert_partial(

@@ -29,7 +29,7 @@ def make_recorder(depth: int, policy: str) -> RecordingReplica:
 
 def record(*, seed: int, depth: int, policy: str) -> RecordingReplica:
     """Run the workload to its end."""
-    random = Random(seed)
+    rng = Random(seed)
     replica = make_recorder(depth, policy)
     executor = CheckingExecutor(
         model=FakeModel(vocab_size=64, eos_token_id=5, eos_probability=0.02),
@@ -39,38 +39,36 @@ def record(*, seed: int, depth: int, policy: str) -> RecordingReplica:
     driver = LockstepDriver(replica, executor, max_inflight_steps=depth)
     requests: list[Request] = []
     for _ in range(NUM_ROUNDS):
-        driver.submit(*_arrivals(random, driver, requests))
-        for _ in range(random.randrange(8)):
+        driver.submit(*_arrivals(rng, driver, requests))
+        for _ in range(rng.randrange(8)):
             driver.step()
-        if random.random() < 0.1:
-            driver.send(Abort(random.choice(requests).request_id))
-        if random.random() < 0.02:
+        if rng.random() < 0.1:
+            driver.send(Abort(rng.choice(requests).request_id))
+        if rng.random() < 0.02:
             driver.send(ResetPrefixCache())
     driver.run()
     return replica
 
 
-def _arrivals(
-    random: Random, driver: LockstepDriver, requests: list[Request]
-) -> tuple[Request, ...]:
+def _arrivals(rng: Random, driver: LockstepDriver, requests: list[Request]) -> tuple[Request, ...]:
     """A new conversation or the next turn of an old one, sometimes with several choices."""
-    prompt = unique_ids(f"root {random.randrange(4)}", random.randrange(1, 80))
+    prompt = unique_ids(f"root {rng.randrange(4)}", rng.randrange(1, 80))
     conversation = ""
-    if requests and random.random() < 0.6:
-        parent = random.choice(requests)
+    if requests and rng.random() < 0.6:
+        parent = rng.choice(requests)
         history = prompt_ids(parent) + driver.tokens(parent.request_id)
-        prompt = history[: random.randrange(1, 100)] + unique_ids(f"{len(requests)}", 5)
+        prompt = history[: rng.randrange(1, 100)] + unique_ids(f"{len(requests)}", 5)
         conversation = "chat"
     number = len(requests)
     arrivals = tuple(
         make_request(
             f"r{number}.{choice}",
             prompt,
-            sampling=SamplingParams(max_tokens=random.randrange(1, 60), seed=choice),
-            priority=random.randrange(3),
+            sampling=SamplingParams(max_tokens=rng.randrange(1, 60), seed=choice),
+            priority=rng.randrange(3),
             conversation=conversation,
         )
-        for choice in range(random.choice([1, 1, 1, 3]))
+        for choice in range(rng.choice([1, 1, 1, 3]))
     )
     requests.extend(arrivals)
     return arrivals
