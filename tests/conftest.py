@@ -11,7 +11,7 @@ _SLOW_IS_FINE = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.
 
 settings.register_profile(
     "quick",
-    max_examples=250,
+    max_examples=120,
     stateful_step_count=40,
     deadline=None,
     derandomize=True,

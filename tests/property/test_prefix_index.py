@@ -8,6 +8,7 @@ and part all the time.
 from array import array
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -16,6 +17,8 @@ from okibi.core.ids import PageId
 from okibi.kvcache.page_pool import PagePool
 from okibi.kvcache.prefix_index import PrefixIndex, Segment
 from okibi.kvcache.retention import LRU
+
+pytestmark = pytest.mark.timeout(7200)  # the long lane searches for an hour
 
 UNITS = 3
 NUM_PAGES = 12

@@ -7,6 +7,7 @@ evict each other. The oracle of every output is the fake model run from scratch.
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,6 +23,8 @@ from okibi.sim.checking import CheckingExecutor
 from okibi.sim.fake_model import FakeModel
 from tests.support.builders import make_config, make_layout, make_request, prompt_ids, unique_ids
 from tests.support.lockstep import LockstepDriver
+
+pytestmark = pytest.mark.timeout(7200)  # the long lane searches for an hour
 
 EOS = 5
 VOCAB_SIZE = 64

@@ -85,3 +85,27 @@ def test_zero_cost_steps_do_not_stop_time():
     sim.submit(make_request("r", 100, max_tokens=9), at=5.0)
     sim.run()
     assert sim.finish("r") == 5.0
+
+
+@pytest.mark.parametrize("max_inflight_steps", [1, 2])
+def test_times_do_not_depend_on_which_executor_prices_them(max_inflight_steps):
+    """Prompts without common parts: the tokens differ, the schedule may not."""
+    cost = LinearCostModel(base_s=0.5, per_token_s=0.01, per_context_token_s=0.001)
+    sims = [
+        Simulation(
+            make_layout(num_pages=24, block_tokens=4),
+            cost_model=cost,
+            has_ids=is_checked,
+            max_inflight_steps=max_inflight_steps,
+        )
+        for is_checked in (True, False)
+    ]
+    for sim in sims:
+        for i in range(6):
+            sim.submit(make_request(f"r{i}", 20 + i, max_tokens=20), at=1.3 * i)
+        sim.run()
+    checked, simulated = sims
+    assert checked.counters == simulated.counters
+    assert checked.counters.num_preemptions > 0
+    for i in range(6):
+        assert checked.record(f"r{i}").token_times_s == simulated.record(f"r{i}").token_times_s
