@@ -125,11 +125,14 @@ def _random_blocks(shape: tuple[int, ...], qtype: QType) -> np.ndarray:
     generator = np.random.default_rng(0)
     blocks = generator.integers(0, 256, (*shape[:-1], num_blocks, type_size), dtype=np.uint8)
     scales = np.array([2e-4, 1e-4], dtype=np.float16).view(np.uint8)
-    # Q6_K ends with its scale, Q4_K and Q5_K begin with scale and minimum.
-    if qtype is QType.Q6_K:
-        blocks[..., -2:] = scales[:2]
-    else:
-        blocks[..., :4] = scales
+    # Where a block has its scale, and its minimum behind it.
+    match qtype:
+        case QType.Q6_K:
+            blocks[..., -2:] = scales[:2]
+        case QType.Q2_K:
+            blocks[..., -4:] = scales
+        case _:
+            blocks[..., :4] = scales
     return blocks.reshape(*shape[:-1], num_blocks * type_size)
 
 

@@ -70,7 +70,7 @@ def describe(name_or_path: str) -> dict[str, Any]:
         ModelError: it is not there, broken, or of an unknown architecture.
     """
     # Formats need torch, which takes seconds to import: only when a model is really opened.
-    from okibi.launch.model_facts import model_facts  # noqa: PLC0415
+    from okibi.launch.model_facts import model_facts
 
     return model_facts(find_model(name_or_path))
 

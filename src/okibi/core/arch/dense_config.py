@@ -11,6 +11,9 @@ from okibi.core.arch.config_reader import ConfigReader
 from okibi.core.arch.rope import RopeSpec, parse_rope
 from okibi.core.errors import ModelError
 
+MAX_LAYERS = 10_000
+"""Above it a config is broken; without a limit it would take the machine's memory with it."""
+
 
 class DenseFields(TypedDict):
     """Keyword arguments of `DenseArch` that `parse_dense` fills in."""
@@ -52,8 +55,11 @@ def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
     if head_dim % 2:
         raise ModelError(f"rope needs an even head_dim, the model's config says {head_dim}")
     max_position = config.count("max_position_embeddings", defaults.max_position)
+    num_layers = config.count("num_hidden_layers")
+    if num_layers > MAX_LAYERS:
+        raise ModelError(f"the model's config says {num_layers} layers, which cannot be right")
     return DenseFields(
-        num_layers=config.count("num_hidden_layers"),
+        num_layers=num_layers,
         hidden_size=hidden_size,
         num_heads=num_heads,
         num_kv_heads=num_kv_heads,

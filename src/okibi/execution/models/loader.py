@@ -15,7 +15,7 @@ from okibi.core.kv_spec import KVDType
 from okibi.execution.dtypes import TORCH_DTYPES, resolve_device, resolve_dtype
 from okibi.execution.models.checkpoint import open_checkpoint
 from okibi.execution.models.dense.model import DenseModel
-from okibi.execution.models.dense.weights import load_weights
+from okibi.execution.models.dense.weights import load_weights, locate_weights
 from okibi.execution.models.fingerprint import fingerprint
 
 
@@ -46,6 +46,8 @@ def load_model(path: Path, *, device: str = "cpu", dtype: str = "auto") -> Loade
     kv_dtype = resolve_dtype(dtype, target)
     checkpoint = open_checkpoint(path)
     arch = parse_config(checkpoint.config)
+    # A checkpoint that does not fit is found out before memory is taken for it.
+    locate_weights(arch, checkpoint)
     module = _make_module(arch, target, TORCH_DTYPES[kv_dtype])
     load_weights(module, arch, checkpoint)
     return LoadedModel(

@@ -165,6 +165,7 @@ def test_unsupported_features_are_refused(change: dict[str, Any]):
     [
         {"num_hidden_layers": None},
         {"num_hidden_layers": 0},
+        {"num_hidden_layers": 10**9},
         {"hidden_size": "64"},
         {"vocab_size": True},
         {"num_key_value_heads": 3},

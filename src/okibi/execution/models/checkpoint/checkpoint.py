@@ -76,14 +76,14 @@ def open_checkpoint(path: Path) -> Checkpoint:
     if path.is_dir() and not (path / "config.json").exists():
         path = _only_gguf(path)
     if path.is_dir():
-        from okibi.execution.models.checkpoint.hf_folder import open_hf_folder  # noqa: PLC0415
+        from okibi.execution.models.checkpoint.hf_folder import open_hf_folder
 
         return open_hf_folder(path)
     if not path.exists():
         raise ModelError(f"{path} does not exist")
     if path.suffix.lower() != ".gguf":
         raise ModelError(f"{path} is neither a model folder nor a .gguf file")
-    from okibi.execution.models.checkpoint.gguf_file import open_gguf  # noqa: PLC0415
+    from okibi.execution.models.checkpoint.gguf_file import open_gguf
 
     return open_gguf(path)
 

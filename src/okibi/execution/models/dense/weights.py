@@ -12,6 +12,7 @@ from typing import cast
 import torch
 
 from okibi.core.arch import DenseArch
+from okibi.core.arch.dense import weight_shapes
 from okibi.core.errors import ModelError
 from okibi.execution.models.checkpoint.checkpoint import Checkpoint, TensorFormat
 from okibi.execution.models.dense.model import DecoderLayer, DenseModel
@@ -38,29 +39,43 @@ _INTERLEAVED = re.compile(r"self_attn\.[qk]_proj\.")
 _DERIVED = re.compile(r"rope_freqs\.weight|.*rotary_emb\.inv_freq")
 
 
+def locate_weights(arch: DenseArch, checkpoint: Checkpoint) -> dict[str, str]:
+    """The checkpoint's own name of every weight, by its Hugging Face name. Reads headers only.
+
+    Raises:
+        ModelError: a tensor is missing, has a wrong shape, or is not part of the architecture.
+    """
+    is_gguf = checkpoint.format is TensorFormat.GGUF
+    unread = dict(checkpoint.tensors)
+    sources: dict[str, str] = {}
+    for name, shape in weight_shapes(arch).items():
+        source = gguf_name(name) if is_gguf else name
+        info = unread.pop(source, None)
+        if info is None:
+            raise ModelError(f"the checkpoint has no tensor {source}")
+        if info.shape != shape:
+            raise ModelError(
+                f"tensor {source} has shape {list(info.shape)}, the config asks for {list(shape)}"
+            )
+        sources[name] = source
+    _refuse_leftovers(list(unread), arch)
+    return sources
+
+
 @torch.no_grad()
 def load_weights(model: DenseModel, arch: DenseArch, checkpoint: Checkpoint) -> None:
     """Fill every parameter of `model`, converting to its type and device.
 
     Raises:
-        ModelError: a tensor is missing, has a wrong shape, or is not part of the architecture.
+        ModelError: the checkpoint does not fit the architecture, or cannot be read.
     """
-    unread = dict(checkpoint.tensors)
-    for name, target in destinations(model, arch).items():
-        source = gguf_name(name) if checkpoint.format is TensorFormat.GGUF else name
-        info = unread.pop(source, None)
-        if info is None:
-            raise ModelError(f"the checkpoint has no tensor {source}")
-        if info.shape != tuple(target.shape):
-            raise ModelError(
-                f"tensor {source} has shape {list(info.shape)}, the config asks for "
-                f"{list(target.shape)}"
-            )
+    targets = destinations(model, arch)
+    is_gguf = checkpoint.format is TensorFormat.GGUF
+    for name, source in locate_weights(arch, checkpoint).items():
         tensor = checkpoint.read(source)
-        if checkpoint.format is TensorFormat.GGUF and _is_interleaved(name, arch):
+        if is_gguf and _is_interleaved(name, arch):
             tensor = split_halves(tensor, arch.head_dim)
-        target.copy_(tensor)
-    _refuse_leftovers(list(unread), arch)
+        targets[name].copy_(tensor)
 
 
 def destinations(model: DenseModel, arch: DenseArch) -> dict[str, torch.Tensor]:
