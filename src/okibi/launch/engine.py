@@ -16,7 +16,6 @@ from typing import BinaryIO
 import psutil
 import torch
 
-from okibi.control.config import ReplicaConfig
 from okibi.control.replica import Replica
 from okibi.control.stats import ReplicaStats
 from okibi.core.arch import kv_specs
@@ -27,7 +26,7 @@ from okibi.core.output import RequestOutput
 from okibi.execution.executors.local import LocalExecutor
 from okibi.execution.models.loader import LoadedModel, load_model
 from okibi.kvcache.layout_solver import solve_layout
-from okibi.launch.engine_spec import EngineSpec, read_spec
+from okibi.launch.engine_spec import EngineSpec, read_spec, replica_config
 from okibi.server.engine_link import EngineLink
 from okibi.server.engine_protocol import Failed, Loading, News, Ready
 from okibi.server.live_driver import LiveDriver
@@ -44,6 +43,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     spec = read_spec(sys.stdin.buffer)
+    if spec is None:
+        return 0
     _exit_with_parent(sys.stdin.buffer)
     link = EngineLink(Path(spec.link_folder))
     try:
@@ -67,7 +68,13 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
     link.send(Loading(f"weights loaded as {model.dtype} in {clock.now() - started_at:.1f} s"))
     layout = _make_layout(spec, model)
     eos_token_ids = tuple(sorted({*model.eos_token_ids, *spec.eos_token_ids}))
-    replica = Replica(_replica_config(spec, model, eos_token_ids), layout)
+    config = replica_config(
+        spec,
+        model_fingerprint=model.fingerprint,
+        max_model_len=_max_model_len(spec, model),
+        eos_token_ids=eos_token_ids,
+    )
+    replica = Replica(config, layout)
     executor = LocalExecutor(model, clock)
     executor.allocate(layout)
     link.send(Loading(_describe_pool(layout)))
@@ -98,27 +105,14 @@ def _make_layout(spec: EngineSpec, model: LoadedModel) -> KVCacheLayout:
     )
 
 
-def _replica_config(
-    spec: EngineSpec, model: LoadedModel, eos_token_ids: tuple[int, ...]
-) -> ReplicaConfig:
+def _max_model_len(spec: EngineSpec, model: LoadedModel) -> int:
     longest = model.arch.max_position
     if spec.max_model_len is not None and spec.max_model_len > longest:
         raise ConfigError(
             f"--max-model-len {spec.max_model_len} exceeds the {longest} tokens that the model "
             "was made for: lower it or remove it"
         )
-    return ReplicaConfig(
-        model_fingerprint=model.fingerprint,
-        max_model_len=spec.max_model_len or longest,
-        max_num_seqs=spec.max_num_seqs,
-        max_num_batched_tokens=spec.max_num_batched_tokens,
-        long_prefill_token_threshold=spec.long_prefill_token_threshold,
-        max_num_queued=spec.max_num_queued,
-        max_num_queued_tokens=spec.max_num_queued_tokens,
-        scheduling_policy=spec.scheduling_policy,
-        max_inflight_steps=spec.max_inflight_steps,
-        eos_token_ids=eos_token_ids,
-    )
+    return spec.max_model_len or longest
 
 
 def _free_pool_bytes(device: torch.device) -> int:

@@ -18,6 +18,7 @@ class EngineChild:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._is_configured = False
 
     @classmethod
     async def start(cls) -> "EngineChild":
@@ -32,6 +33,7 @@ class EngineChild:
     async def configure(self, spec: EngineSpec) -> None:
         """Say what to build. The pipe stays open: its end would end the child."""
         assert self._process.stdin is not None
+        self._is_configured = True
         self._process.stdin.write(encode_spec(spec))
         await self._process.stdin.drain()
 
@@ -48,6 +50,8 @@ class EngineChild:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
+        if not self._is_configured:
+            self._process.kill()
         try:
             await asyncio.wait_for(self._process.wait(), _STOP_TIMEOUT_S)
         except TimeoutError:

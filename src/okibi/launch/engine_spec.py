@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from okibi.core.errors import OkibiError
+from okibi.control.config import ReplicaConfig
 
 _LENGTH = struct.Struct("<I")
 
@@ -46,15 +46,51 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
     max_inflight_steps: int
 
 
+def replica_config(
+    spec: EngineSpec, *, model_fingerprint: str, max_model_len: int, eos_token_ids: tuple[int, ...]
+) -> ReplicaConfig:
+    """The replica's part of a spec, completed with what only the model tells.
+
+    Raises:
+        ConfigError: the limits do not fit together.
+    """
+    return ReplicaConfig(
+        model_fingerprint=model_fingerprint,
+        max_model_len=max_model_len,
+        max_num_seqs=spec.max_num_seqs,
+        max_num_batched_tokens=spec.max_num_batched_tokens,
+        long_prefill_token_threshold=spec.long_prefill_token_threshold,
+        max_num_queued=spec.max_num_queued,
+        max_num_queued_tokens=spec.max_num_queued_tokens,
+        scheduling_policy=spec.scheduling_policy,
+        max_inflight_steps=spec.max_inflight_steps,
+        eos_token_ids=eos_token_ids,
+    )
+
+
+def check_spec(spec: EngineSpec) -> None:
+    """Find what cannot work before the model is loaded.
+
+    Raises:
+        ConfigError: with the flag to change.
+    """
+    replica_config(
+        spec,
+        model_fingerprint="",
+        max_model_len=1 if spec.max_model_len is None else spec.max_model_len,
+        eos_token_ids=(),
+    )
+
+
 def encode_spec(spec: EngineSpec) -> bytes:
     """The spec as bytes for `read_spec`."""
     body = msgspec.msgpack.encode(spec)
     return _LENGTH.pack(len(body)) + body
 
 
-def read_spec(stream: BinaryIO) -> EngineSpec:
-    """Raises `OkibiError` if the stream ends before the spec does."""
+def read_spec(stream: BinaryIO) -> EngineSpec | None:
+    """The spec, or None if the parent closed the stream without sending one."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
-        raise OkibiError("the engine process was started without a specification")
+        return None
     return msgspec.msgpack.decode(stream.read(_LENGTH.unpack(head)[0]), type=EngineSpec)

@@ -19,7 +19,7 @@ def run(options: ServeOptions) -> None:
     and GET /v1/models; /health, /ready, /progress and /metrics are for
     operators. Ctrl-C lets running requests finish, a second one ends them.
     """
-    from okibi.launch.server_process import run_server  # noqa: PLC0415
+    from okibi.launch.server_process import run_server
 
     raise typer.Exit(run_server(options))
 

@@ -168,6 +168,11 @@ class ServeOptions:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"{_flag(name)} must be at least 1, got {value}")
+        if self.prefix_match_unit is not None and self.block_size % self.prefix_match_unit:
+            raise ConfigError(
+                f"--prefix-match-unit {self.prefix_match_unit} must divide --block-size "
+                f"{self.block_size}"
+            )
         if not self.progress_timeout > 0:
             raise ConfigError("--progress-timeout must be above 0")
 

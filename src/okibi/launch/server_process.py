@@ -13,6 +13,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import typer
 import uvloop
 
@@ -20,7 +21,7 @@ from okibi.core.clock import WallClock
 from okibi.core.env import api_key
 from okibi.core.errors import ConfigError
 from okibi.launch.engine_child import EngineChild
-from okibi.launch.engine_spec import EngineSpec
+from okibi.launch.engine_spec import EngineSpec, check_spec
 from okibi.launch.model_catalog import ResolvedModel
 from okibi.launch.model_pull import resolve_model
 from okibi.launch.serve_options import ServeOptions
@@ -45,13 +46,13 @@ def run_server(options: ServeOptions) -> int:
     Raises:
         OkibiError: it cannot start as configured.
     """
-    sock = _bind(options.host, options.port)
-    model = resolve_model(options.model)
     with (
-        sock,
+        _bind(options.host, options.port) as sock,
         tempfile.TemporaryDirectory(prefix="okibi-") as folder,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
+        check_spec(_engine_spec(options, Path(), Path()))
+        model = resolve_model(options.model)
         return runner.run(_serve(options, model, Path(folder), sock))
 
 
@@ -82,7 +83,8 @@ async def _serve(
     client = EngineClient(folder, clock)
     try:
         assets = await asyncio.to_thread(load_text_assets, model.path)
-        await child.configure(_engine_spec(options, model.path, folder, assets))
+        spec = _engine_spec(options, model.path, folder)
+        await child.configure(msgspec.structs.replace(spec, eos_token_ids=assets.eos_token_ids))
         limits = await _wait_ready(client, child)
         services = _make_services(options, model.name, assets, client, clock)
         host = HttpHost(
@@ -105,15 +107,13 @@ async def _serve(
     return 0
 
 
-def _engine_spec(
-    options: ServeOptions, model: Path, folder: Path, assets: TextAssets
-) -> EngineSpec:
+def _engine_spec(options: ServeOptions, model: Path, folder: Path) -> EngineSpec:
     return EngineSpec(
         model=str(model),
         link_folder=str(folder),
         device=options.device,
         dtype=options.dtype,
-        eos_token_ids=assets.eos_token_ids,
+        eos_token_ids=(),
         block_size=options.block_size,
         prefix_match_unit=options.prefix_match_unit,
         kv_cache_memory_bytes=options.kv_cache_memory_bytes,
