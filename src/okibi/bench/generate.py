@@ -1,4 +1,8 @@
-"""`okibi bench generate`: writes synthetic sessions, one JSON file each."""
+"""`okibi bench generate`: writes synthetic sessions, one JSON file each.
+
+Owns the command's flags and the folder it writes. Must never mix its sessions with others: what
+is in a folder is what a replay of the folder plays.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The live line of a running replay: how far, how many in flight, what went wrong."""
+"""The live line of a running replay: how far, how many in flight, what went wrong.
+
+For people only; on something that is not a terminal it prints its last state once. Must never
+slow a replay down: one cheap update per ended request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Flags of `okibi bench replay`, and the configurations they stand for."""
+"""Flags of `okibi bench replay`, and the configurations they stand for.
+
+Owns names, defaults and help texts. Must never check what the configurations check themselves:
+a rule stands in one place.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class _Progress:
     def _missing(self) -> RequestFailure | None:
         if not self.finished:
             return RequestFailure(kind="truncated", message="the stream ended before its finish")
-        if self.first_token_s is None:
+        if self.first_token_s is None and not self.completion_tokens:
             return RequestFailure(kind="no_tokens", message="the reply had no content")
         return None
 

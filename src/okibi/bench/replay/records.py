@@ -1,4 +1,8 @@
-"""What is kept of one request: times from which every metric is computed, counts, the error."""
+"""What is kept of one request: times from which every metric is computed, counts, the error.
+
+Values only. Must never hold a prompt or a reply: a long run keeps every record in memory, and a
+prompt of an agent has hundreds of kilobytes.
+"""
 
 from __future__ import annotations
 
