@@ -21,7 +21,7 @@ def client(tiny_server: ServeProcess) -> openai.OpenAI:
 
 
 def ask(client: openai.OpenAI, question: str, **options: Any) -> Any:
-    settings = {"temperature": 0, "max_tokens": 24} | options
+    settings: dict[str, Any] = {"temperature": 0, "max_tokens": 24} | options
     messages: Any = [{"role": "user", "content": question}]
     return client.chat.completions.create(model="tiny", messages=messages, **settings)
 
@@ -30,7 +30,8 @@ def reference_text(model: PreTrainedModel, question: str, num_tokens: int) -> st
     """What transformers continues the same prompt with."""
     prompt = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
     ids = TOKENIZER.encode(prompt).ids
-    out = model.generate(
+    generate: Any = model.generate
+    out = generate(
         torch.tensor([ids]), max_new_tokens=num_tokens, do_sample=False, eos_token_id=END_ID,
         pad_token_id=0,
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """Templates render as Hugging Face renders them, and cannot reach out of their sandbox."""
 
+from typing import Any
+
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -34,7 +36,7 @@ FEATURES = """\
 {% if tools %}{{ tools | tojson }}{% endif %}
 {{ bos_token }}
 """
-TOOLS = [{"type": "function", "function": {"name": "f", "description": "<b>&'"}}]
+TOOLS: list[Any] = [{"type": "function", "function": {"name": "f", "description": "<b>&'"}}]
 
 
 @pytest.mark.parametrize("source", [CHAT_TEMPLATE, FEATURES])

@@ -15,7 +15,7 @@ from tests.support.serving import MODEL, RunningServer, Setup, running_server
 from tests.support.tiny_text import make_tokenizer
 
 CHAT = "/v1/chat/completions"
-USER = [{"role": "user", "content": "the cat"}]
+USER: list[Any] = [{"role": "user", "content": "the cat"}]
 LETTERS = tuple(make_tokenizer().encode("abcdefgh", add_special_tokens=False).ids)
 
 
