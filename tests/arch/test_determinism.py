@@ -103,18 +103,38 @@ def test_ordered_iteration_is_not_found(code):
     assert not list(set_iterations(ast.parse(code)))
 
 
+def unseeded_draws(tree: ast.AST) -> Iterator[int]:
+    """Lines that use the functions of the module `random`, which share one hidden state."""
+    imports_module = any(
+        isinstance(node, ast.Import) and any(alias.name == "random" for alias in node.names)
+        for node in ast.walk(tree)
+    )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "random":
+            if any(alias.name not in SEEDED for alias in node.names):
+                yield node.lineno
+        elif isinstance(node, ast.Attribute) and imports_module and node.attr not in SEEDED:
+            if isinstance(node.value, ast.Name) and node.value.id == "random":
+                yield node.lineno
+
+
 def test_tests_draw_from_seeded_generators():
     found = [
-        f"{source.name}:{node.lineno}"
+        f"{source.name}:{line}"
         for source in sources_of_tests()
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Attribute | ast.ImportFrom) and _draws_unseeded(node)
+        for line in unseeded_draws(source.tree)
     ]
     assert not found
 
 
-def _draws_unseeded(node: ast.Attribute | ast.ImportFrom) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "random" and any(alias.name not in SEEDED for alias in node.names)
-    is_module = isinstance(node.value, ast.Name) and node.value.id == "random"
-    return is_module and node.attr not in SEEDED
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("import random\nrandom.shuffle([])", [2]),
+        ("from random import choice", [1]),
+        ("import random\nrandom.Random(0).shuffle([])", []),
+        ("from random import Random\ndef f(random: Random): random.shuffle([])", []),
+    ],
+)
+def test_unseeded_draws_are_told_from_seeded_ones(code, lines):
+    assert list(unseeded_draws(ast.parse(code))) == lines
