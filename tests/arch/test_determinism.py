@@ -105,17 +105,19 @@ def test_ordered_iteration_is_not_found(code):
 
 def unseeded_draws(tree: ast.AST) -> Iterator[int]:
     """Lines that use the functions of the module `random`, which share one hidden state."""
-    imports_module = any(
-        isinstance(node, ast.Import) and any(alias.name == "random" for alias in node.names)
-        for node in ast.walk(tree)
-    )
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    imported = {
+        alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == "random":
-            if any(alias.name not in SEEDED for alias in node.names):
-                yield node.lineno
-        elif isinstance(node, ast.Attribute) and imports_module and node.attr not in SEEDED:
-            if isinstance(node.value, ast.Name) and node.value.id == "random":
-                yield node.lineno
+            names = {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "random":
+            names = {node.attr} if "random" in imported else SEEDED
+        else:
+            continue
+        if not names <= SEEDED:
+            yield node.lineno
 
 
 def test_tests_draw_from_seeded_generators():
