@@ -65,11 +65,15 @@ NFC_NORMALISED = frozenset({"qwen2"})
 
 
 def cuts_between_words(tokenizer: Tokenizer) -> bool:
-    """Whether a text may be cut in "word word" before the space, and yield the same tokens.
+    """Whether a text may be cut at the end of a word, and yield the same tokens.
 
-    True if the pre-tokenizer always cuts there, and sees no difference between a word in a text
-    and the same word at its start.
+    A word ends before a space that follows anything printable, and after ASCII letters or digits
+    before a newline, punctuation, or the other of the two. True if the pre-tokenizer always
+    cuts there, and matches from left to right without looking back, and no added token is left
+    for it to find inside a piece.
     """
+    if any(token.normalized for token in tokenizer.get_added_tokens_decoder().values()):
+        return False
     normalizer = _state(tokenizer.normalizer)
     if normalizer is not None and normalizer["type"] != "NFC":
         return False

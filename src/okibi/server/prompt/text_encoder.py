@@ -3,8 +3,8 @@
 Added tokens (`<|im_start|>` and the like) cut a text before the model's own tokenizer sees it, so
 the pieces between them can be tokenised one by one and remembered. A piece is tokenised behind
 the added token that precedes it, because some normalisers treat the start of a text differently.
-Long pieces are cut further between words where the pre-tokenizer always cuts. Where an added
-token reaches into its neighbours the whole text is tokenised at once.
+Long pieces are cut further at the ends of words, where the pre-tokenizer always cuts. Where an
+added token reaches into its neighbours the whole text is tokenised at once.
 """
 
 import json
@@ -15,11 +15,15 @@ from collections.abc import Iterator
 from tokenizers import Tokenizer
 
 from okibi.core.token_source import TOKEN_BYTES
+from okibi.server.prompt.messages import InvalidPrompt
 from okibi.server.prompt.piece_memo import PieceMemo
 from okibi.server.prompt.pretokenizers import cuts_between_words
 
 LONG_PIECE_CHARS = 16_384
-_WORD_END = re.compile(r"(?<=[A-Za-z0-9])(?= [A-Za-z])")
+MAX_UNCUT_CHARS = 2_000_000
+_WORD_END = re.compile(
+    r"(?<=[!-~])(?= )|(?<=[A-Za-z0-9])(?=[\n!-/:-@\[-`{-~])|(?<=[A-Za-z])(?=[0-9])"
+)
 
 
 class TooManyTokens(Exception):
@@ -38,7 +42,7 @@ class TextEncoder:
         self._tokenizer = tokenizer
         self._memo = memo
         self._added = _splitting_pattern(tokenizer)
-        self._may_cut_words = self._added is not None and cuts_between_words(tokenizer)
+        self._may_cut_words = cuts_between_words(tokenizer)
         self._head, self._tail = _surrounding_ids(tokenizer)
 
     def encode(self, text: str, *, add_special_tokens: bool, max_tokens: int) -> bytes:
@@ -51,6 +55,7 @@ class TextEncoder:
 
         Raises:
             TooManyTokens: the text has more than `max_tokens`.
+            InvalidPrompt: it has an endless stretch without a word's end.
         """
         parts = [self._head] if add_special_tokens else []
         num_bytes = sum(map(len, parts))
@@ -78,12 +83,9 @@ class TextEncoder:
         if len(piece) <= LONG_PIECE_CHARS or not self._may_cut_words:
             yield self._recall(before, piece)
             return
-        start, search_from = 0, LONG_PIECE_CHARS
-        while (cut := _WORD_END.search(piece, search_from)) is not None:
-            yield self._recall(before, piece[start : cut.start()])
-            before, start = "", cut.start()
-            search_from = start + LONG_PIECE_CHARS
-        yield self._recall(before, piece[start:])
+        for part in cut_at_word_ends(piece, LONG_PIECE_CHARS):
+            yield self._recall(before, part)
+            before = ""
 
     def _recall(self, before: str, piece: str) -> bytes:
         key = (before, piece)
@@ -94,9 +96,24 @@ class TextEncoder:
         return ids
 
     def _encode_whole(self, text: str) -> bytes:
+        if len(text) > MAX_UNCUT_CHARS:
+            raise InvalidPrompt(
+                f"a stretch of {len(text):,} characters has no place where it may be cut; at most "
+                f"{MAX_UNCUT_CHARS:,} are tokenised at once",
+                "prompt",
+            )
         # The batch call lets other threads run meanwhile; the single one does not.
         (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
         return array("i", encoding.ids).tobytes()
+
+
+def cut_at_word_ends(text: str, min_chars: int) -> Iterator[str]:
+    """Parts of at least `min_chars` (but for the last) that `cuts_between_words` allows."""
+    start = 0
+    while (cut := _WORD_END.search(text, start + min_chars)) is not None:
+        yield text[start : cut.start()]
+        start = cut.start()
+    yield text[start:]
 
 
 def _splitting_pattern(tokenizer: Tokenizer) -> re.Pattern[str] | None:

@@ -17,6 +17,7 @@ from tokenizers import (
 )
 
 from okibi.server.prompt import text_encoder
+from okibi.server.prompt.messages import InvalidPrompt
 from okibi.server.prompt.piece_memo import PieceMemo
 from okibi.server.prompt.pretokenizers import (
     LLAMA3_PATTERN,
@@ -25,7 +26,7 @@ from okibi.server.prompt.pretokenizers import (
     TEKKEN_PATTERN,
     cuts_between_words,
 )
-from okibi.server.prompt.text_encoder import TextEncoder, TooManyTokens
+from okibi.server.prompt.text_encoder import TextEncoder, TooManyTokens, cut_at_word_ends
 from tests.support.tiny_text import SPECIAL_TOKENS, make_tokenizer
 
 NO_LIMIT = 1 << 30
@@ -113,6 +114,13 @@ PIECES = st.one_of(
             " the an",
             "x\ny",
             "it's 5 a",
+            '{"a":1, "b": [x]}',
+            "don't",
+            "a1b2",
+            "=\n",
+            "a\n\n  b",
+            "_",
+            " \u0301",
             ".\nThe",
             "e\u0301",
             "👩‍👩‍👧",
@@ -137,6 +145,24 @@ def test_pieces_equal_the_whole_text(name: str, monkeypatch: pytest.MonkeyPatch)
         expected = tokenizer.encode(text, add_special_tokens=False).ids
         assert encode(encoder, text) == expected
         assert encode(encoder, text) == expected, "the second time it comes from the memo"
+
+    check()
+
+
+@pytest.mark.parametrize("variant", ["gpt-2", "smollm", "llama3", "qwen2", "tekken"])
+def test_words_are_the_same_in_the_parts_as_in_the_whole(variant: str):
+    pre_tokenizer = PRETOKENIZERS[variant]()
+
+    def words(text: str) -> list[str]:
+        return [word for word, _ in pre_tokenizer.pre_tokenize_str(text)]
+
+    @given(TEXTS, st.integers(1, 5))
+    def check(text: str, min_chars: int) -> None:
+        parts = list(cut_at_word_ends(text, min_chars))
+        assert "".join(parts) == text
+        assert [word for part in parts for word in words(part)] == words(text)
+        nfc = normalizers.NFC()
+        assert "".join(map(nfc.normalize_str, parts)) == nfc.normalize_str(text)
 
     check()
 
@@ -197,6 +223,15 @@ def test_counting_gives_up_beyond_the_limit():
     with pytest.raises(TooManyTokens) as caught:
         encoder.encode(line * 10_000, add_special_tokens=False, max_tokens=1000)
     assert 1000 < caught.value.num_tokens < 100_000
+
+
+def test_an_endless_word_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(text_encoder, "MAX_UNCUT_CHARS", 1000)
+    monkeypatch.setattr(text_encoder, "LONG_PIECE_CHARS", 500)
+    encoder = TextEncoder(make_tokenizer(), PieceMemo())
+    assert encode(encoder, "word and " * 1000)
+    with pytest.raises(InvalidPrompt, match="1,001 characters"):
+        encode(encoder, "x" * 1001)
 
 
 def test_the_memo_stays_within_its_bytes():
