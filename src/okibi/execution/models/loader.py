@@ -4,6 +4,8 @@ Opens the checkpoint, lets `core.arch` say what it is, makes the model on the de
 Knows every family by its model class; nothing here depends on one.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,11 +64,20 @@ def load_model(path: Path, *, device: str = "cpu", dtype: str = "auto") -> Loade
 
 def _make_module(arch: DenseArch, device: torch.device, dtype: torch.dtype) -> DenseModel:
     """The model with its parameters allocated and not yet filled."""
-    with torch.device("meta"):
-        module = DenseModel(arch, device).to(dtype)
     try:
-        module = module.to_empty(device=device)
+        with device, _default_dtype(dtype):
+            module = DenseModel(arch, device)
     except (RuntimeError, MemoryError) as error:
         raise ConfigError(f"the weights do not fit on --device {device}: {error}") from error
     module.requires_grad_(requires_grad=False)
     return module.eval()
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    previous = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(previous)

@@ -3,12 +3,14 @@
 The `gguf` package parses and dequantises; this module decides what is accepted.
 """
 
+from math import gcd
 from pathlib import Path
 
 import gguf
 import numpy as np
 import torch
 from gguf import GGMLQuantizationType
+from gguf.gguf_reader import ReaderTensor
 
 from okibi.core.errors import ModelError
 from okibi.execution.models.checkpoint.checkpoint import TensorFormat, TensorInfo
@@ -30,6 +32,7 @@ READABLE_TYPES = frozenset(
         GGMLQuantizationType.Q6_K,
     }
 )
+_GROUP_VALUES = 1 << 18
 ROPE_DIVISORS = "rope_freqs.weight"
 _EOS_KEYS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
 
@@ -60,9 +63,24 @@ class GGUFFile:
         tensor = self._tensors[name]
         if tensor.tensor_type not in READABLE_TYPES:
             raise ModelError(f"okibi does not read GGUF type {tensor.tensor_type.name} ({name})")
-        values = gguf.dequantize(tensor.data, tensor.tensor_type)
+        values = _dequantise(tensor).reshape(self.tensors[name].shape)
         # Unquantised tensors are views of the read-only file; torch wants memory of its own.
         return torch.from_numpy(np.require(values, np.float32, ["C", "W"]))
+
+
+def _dequantise(tensor: ReaderTensor) -> np.ndarray:
+    """All values of a tensor, flat or not.
+
+    `gguf` works on 16 rows at a time. Blocks follow one another across rows, so rows are joined
+    until 16 of them are worth a call.
+    """
+    block_size, block_bytes = gguf.GGML_QUANT_SIZES[tensor.tensor_type]
+    if tensor.data.dtype != np.uint8 or not tensor.data.size:
+        return gguf.dequantize(tensor.data, tensor.tensor_type)
+    num_blocks = tensor.data.size // block_bytes
+    blocks_per_row = gcd(num_blocks, _GROUP_VALUES // 16 // block_size)
+    rows = tensor.data.reshape(-1, blocks_per_row * block_bytes)
+    return gguf.dequantize(rows, tensor.tensor_type)
 
 
 def open_gguf(path: Path) -> GGUFFile:

@@ -17,6 +17,7 @@ from torch import nn
 from okibi.core.arch import DenseArch
 from okibi.execution.kernels.gated_activation import silu_and_mul
 from okibi.execution.layers.attention import Attend, AttentionSpec
+from okibi.execution.layers.linear import Embedding, Linear
 from okibi.execution.layers.norm import RMSNorm
 from okibi.execution.layers.rotary import Rotary, RotaryEmbedding
 
@@ -31,8 +32,8 @@ class Attention(nn.Module):
         self.spec = AttentionSpec(
             layer=layer, scale=arch.head_dim**-0.5, window=arch.layer_windows[layer]
         )
-        self.qkv_proj = nn.Linear(arch.hidden_size, sum(self.sizes), bias=arch.qkv_bias)
-        self.o_proj = nn.Linear(arch.q_size, arch.hidden_size, bias=arch.o_bias)
+        self.qkv_proj = Linear(arch.hidden_size, sum(self.sizes), bias=arch.qkv_bias)
+        self.o_proj = Linear(arch.q_size, arch.hidden_size, bias=arch.o_bias)
         self.q_norm = RMSNorm(arch.head_dim, arch.rms_norm_eps) if arch.qk_norm else nn.Identity()
         self.k_norm = RMSNorm(arch.head_dim, arch.rms_norm_eps) if arch.qk_norm else nn.Identity()
 
@@ -51,8 +52,8 @@ class MLP(nn.Module):
     def __init__(self, arch: DenseArch) -> None:
         super().__init__()
         inner = arch.intermediate_size
-        self.gate_up_proj = nn.Linear(arch.hidden_size, 2 * inner, bias=arch.mlp_bias)
-        self.down_proj = nn.Linear(inner, arch.hidden_size, bias=arch.mlp_bias)
+        self.gate_up_proj = Linear(arch.hidden_size, 2 * inner, bias=arch.mlp_bias)
+        self.down_proj = Linear(inner, arch.hidden_size, bias=arch.mlp_bias)
 
     def forward(self, x_TH: torch.Tensor) -> torch.Tensor:
         return self.down_proj(silu_and_mul(self.gate_up_proj(x_TH)))
@@ -80,12 +81,12 @@ class DenseModel(nn.Module):
         """`device` is where the angles are kept; the weights go where torch's default says."""
         super().__init__()
         self.embed_positions = RotaryEmbedding(arch.rope, arch.head_dim, device)
-        self.embed_tokens = nn.Embedding(arch.vocab_size, arch.hidden_size)
+        self.embed_tokens = Embedding(arch.vocab_size, arch.hidden_size)
         self.layers = nn.ModuleList(DecoderLayer(arch, i) for i in range(arch.num_layers))
         self.norm = RMSNorm(arch.hidden_size, arch.rms_norm_eps)
         self.lm_head = None
         if not arch.tie_word_embeddings:
-            self.lm_head = nn.Linear(arch.hidden_size, arch.vocab_size, bias=False)
+            self.lm_head = Linear(arch.hidden_size, arch.vocab_size, bias=False)
 
     def forward(
         self, token_ids_T: torch.Tensor, positions_T: torch.Tensor, attend: Attend
