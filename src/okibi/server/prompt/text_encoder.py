@@ -21,6 +21,7 @@ from okibi.server.prompt.pretokenizers import cuts_between_words
 
 LONG_PIECE_CHARS = 16_384
 MAX_UNCUT_CHARS = 2_000_000
+_WINDOW_CHARS = 1 << 16
 _WORD_END = re.compile(
     r"(?<=[!-~])(?= )|(?<=[A-Za-z0-9])(?=[\n!-/:-@\[-`{-~])|(?<=[A-Za-z])(?=[0-9])"
 )
@@ -42,6 +43,8 @@ class TextEncoder:
         self._tokenizer = tokenizer
         self._memo = memo
         self._added = _splitting_pattern(tokenizer)
+        added = tokenizer.get_added_tokens_decoder().values()
+        self._longest_added = max((len(token.content) for token in added), default=0)
         self._may_cut_words = cuts_between_words(tokenizer)
         self._head, self._tail = _surrounding_ids(tokenizer)
 
@@ -73,7 +76,8 @@ class TextEncoder:
             yield self._encode_whole(text)
             return
         before, start = "", 0
-        for match in self._added.finditer(text):
+        reach = self._longest_added
+        while match := _search(self._added, text, start, len(text), reach=reach):
             yield from self._encode_between(before, text[start : match.start()])
             before, start = match.group(), match.end()
         yield from self._encode_between(before, text[start:])
@@ -110,10 +114,30 @@ class TextEncoder:
 def cut_at_word_ends(text: str, min_chars: int) -> Iterator[str]:
     """Parts of at least `min_chars` (but for the last) that `cuts_between_words` allows."""
     start = 0
-    while (cut := _WORD_END.search(text, start + min_chars)) is not None:
+    while True:
+        stop = min(len(text), start + MAX_UNCUT_CHARS)
+        cut = _search(_WORD_END, text, start + min_chars, stop, reach=1)
+        if cut is None:
+            yield text[start:]
+            return
         yield text[start : cut.start()]
         start = cut.start()
-    yield text[start:]
+
+
+def _search(
+    pattern: re.Pattern[str], text: str, start: int, stop: int, *, reach: int
+) -> re.Match[str] | None:
+    """`pattern.search` for matches of up to `reach` characters that begin in `[start, stop)`.
+
+    One search over a large text would keep every other thread waiting; this goes by windows.
+    """
+    while start < stop:
+        end = min(start + _WINDOW_CHARS, stop)
+        match = pattern.search(text, start, end + reach)
+        if match is not None and match.start() < end:
+            return match
+        start = end
+    return None
 
 
 def _splitting_pattern(tokenizer: Tokenizer) -> re.Pattern[str] | None:

@@ -137,6 +137,7 @@ TEXTS = st.lists(PIECES, max_size=20).map("".join)
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_pieces_equal_the_whole_text(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(text_encoder, "LONG_PIECE_CHARS", 3)
+    monkeypatch.setattr(text_encoder, "_WINDOW_CHARS", 2)
     tokenizer = TOKENIZERS[name]()
     encoder = TextEncoder(tokenizer, PieceMemo())
 
