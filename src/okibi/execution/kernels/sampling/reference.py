@@ -6,6 +6,8 @@ probabilities are float64, so that they do not depend on how a vector unit split
 
 import torch
 
+NUM_CANDIDATES = 1024
+
 
 def penalise(
     logits_RV: torch.Tensor,
@@ -34,16 +36,37 @@ def cut_top_k_top_p(
     """Keep the `top_k` largest logits, then of those the fewest whose probabilities reach `top_p`.
 
     The token that crosses `top_p` is kept (Holtzman et al. 2020). Of equal logits the smaller id
-    ranks first. `top_k` of at least V and `top_p` of 1 keep all.
+    ranks first. `top_k` of at least V and `top_p` of 1 keep all. A whole vocabulary is sorted only
+    if a row needs more than its `NUM_CANDIDATES` best tokens.
     """
-    sorted_RV, order_RV = logits_RV.sort(dim=-1, descending=True, stable=True)
-    rank_V = torch.arange(logits_RV.shape[-1], device=logits_RV.device)
-    kept_RV = rank_V < top_k_R1
-    probs_RV = sorted_RV.masked_fill(~kept_RV, -torch.inf).double().softmax(dim=-1)
-    before_RV = probs_RV.cumsum(dim=-1) - probs_RV
-    kept_RV &= (before_RV < top_p_R1) | (top_p_R1 >= 1.0)
-    kept_RV = torch.empty_like(kept_RV).scatter_(-1, order_RV, kept_RV)
-    return logits_RV.masked_fill(~kept_RV, -torch.inf)
+    sorted_RC = logits_RV.topk(min(NUM_CANDIDATES, logits_RV.shape[-1])).values
+    kept_RC = _kept_ranks(sorted_RC, logits_RV, top_k_R1, top_p_R1)
+    if sorted_RC.shape != logits_RV.shape and bool(kept_RC[:, -1].any()):
+        sorted_RC = logits_RV.sort(dim=-1, descending=True).values
+        kept_RC = _kept_ranks(sorted_RC, logits_RV, top_k_R1, top_p_R1)
+    num_kept_R1 = kept_RC.sum(dim=-1, keepdim=True).clamp_(min=1)
+    last_R1 = sorted_RC.gather(-1, num_kept_R1 - 1)
+    num_equal_R1 = num_kept_R1 - (sorted_RC > last_R1).sum(dim=-1, keepdim=True)
+    equal_RV = logits_RV == last_R1
+    first_RV = equal_RV & (equal_RV.cumsum(dim=-1, dtype=torch.int32) <= num_equal_R1)
+    return logits_RV.masked_fill(~(first_RV | (logits_RV > last_R1)), -torch.inf)
+
+
+def _kept_ranks(
+    sorted_RC: torch.Tensor,
+    logits_RV: torch.Tensor,
+    top_k_R1: torch.Tensor,
+    top_p_R1: torch.Tensor,
+) -> torch.Tensor:
+    """Which of the largest logits stay; a row that keeps its last one may need more of them."""
+    weights_RC = (sorted_RC - sorted_RC[:, :1]).double().exp()
+    in_top_k_RC = torch.arange(sorted_RC.shape[-1], device=sorted_RC.device) < top_k_R1
+    all_RV = (logits_RV - sorted_RC[:, :1]).exp()
+    all_R1 = all_RV.sum(dim=-1, keepdim=True, dtype=torch.float64)
+    some_R1 = (weights_RC * in_top_k_RC).sum(dim=-1, keepdim=True)
+    total_R1 = torch.where(top_k_R1 <= sorted_RC.shape[-1], some_R1, all_R1)
+    before_RC = weights_RC.cumsum(dim=-1) - weights_RC
+    return in_top_k_RC & ((before_RC < top_p_R1 * total_R1) | (top_p_R1 >= 1.0))
 
 
 def cut_min_p(logits_RV: torch.Tensor, min_p_R1: torch.Tensor) -> torch.Tensor:
@@ -58,7 +81,8 @@ def draw(logits_RV: torch.Tensor, uniform_R1: torch.Tensor) -> torch.Tensor:
     In that order a rounding error in a logit moves a boundary by as much as the error; in order
     of probability it could swap two tokens. Returns token_ids_R (int64).
     """
-    cumulative_RV = logits_RV.double().softmax(dim=-1).cumsum(dim=-1)
+    weights_RV = (logits_RV - logits_RV.amax(dim=-1, keepdim=True)).exp()
+    cumulative_RV = weights_RV.cumsum(dim=-1, dtype=torch.float64)
     threshold_R1 = uniform_R1 * cumulative_RV[:, -1:]
     token_ids_R1 = torch.searchsorted(cumulative_RV, threshold_R1, right=True)
     return token_ids_R1.squeeze(-1).clamp_(max=logits_RV.shape[-1] - 1)
