@@ -181,6 +181,8 @@ def test_plays_of_one_session_differ_by_their_marker(write):
     assert len(markers) == 2
     assert all(marker.startswith("[rid:") and len(marker) == 18 for marker in markers)
     assert len({seen.body["messages"][0]["content"] for seen in server.seen}) == 1
+    starts = [record for record in run.records if record.depth == record.turn == 0]
+    assert [record.num_reusable_blocks for record in starts] == [0, 3]  # the system message
 
 
 def test_a_duration_ends_the_run_on_time_and_counts_as_planned(write):

@@ -43,6 +43,20 @@ def test_a_prompt_repeats_the_one_before_up_to_its_last_whole_block():
     assert [m["role"] for m in second] == ["user", "assistant", "user"]
 
 
+def test_a_fork_sends_the_messages_that_it_shares_as_its_source_did():
+    fork = call(3.0, [*ids(1, 8), 50])
+    tree = build_tree(trace(call(0.0, ids(1, 6)), call(1.0, ids(1, 9)), fork, call(9.0, ids(1, 9))))
+    sent = {
+        node.conversation: messages
+        for node, messages in zip(tree.nodes, prompts(tree), strict=False)
+    }
+    main, forked = prompts(tree)[1], sent["session::fa:000"]
+    assert [m["role"] for m in forked] == [m["role"] for m in main] == ["user", "assistant", "user"]
+    assert forked[:2] == main[:2]
+    words = main[2]["content"].split()
+    assert forked[2]["content"].split()[:64] == words[:64]
+
+
 def test_equal_ids_are_equal_text_within_a_session_and_no_further():
     one = build_tree(trace(call(0.0, [1, 2, 1]), id="one"))
     two = build_tree(trace(call(0.0, [1, 2, 1]), id="two"))
