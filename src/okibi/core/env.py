@@ -8,6 +8,8 @@ configuration and on the command line, and only what a shell or a secret store o
 import os
 from pathlib import Path
 
+_GOMP_SPINCOUNT = 2000
+
 
 def cache_dir() -> Path:
     """Where fetched models live: `OKIBI_CACHE_DIR`, else `$XDG_CACHE_HOME/okibi`, else
@@ -28,3 +30,15 @@ def api_key() -> str | None:
 def child_environment(**changes: str) -> dict[str, str]:
     """The environment for a child process: this process's own, with `changes` applied."""
     return {**os.environ, **changes}
+
+
+def compute_environment() -> dict[str, str]:
+    """The environment for a child process that computes with torch.
+
+    OpenMP threads that wait for each other by spinning stand still whenever another program needs
+    the core that one of them is on: beside a busy process, decoding is several times slower. So
+    they sleep soon, unless the user's own OpenMP variables say otherwise.
+    """
+    if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
+        return child_environment()
+    return child_environment(GOMP_SPINCOUNT=str(_GOMP_SPINCOUNT))

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 
 from okibi.core.clock import WallClock
+from okibi.core.env import compute_environment
 from okibi.core.errors import ConfigError
 
 
@@ -83,7 +84,9 @@ def run_stage(name: str, command: list[str], root: Path) -> StageResult:
     typer.secho(f"\n== {name}", bold=True)
     sys.stdout.flush()
     try:
-        exit_code = subprocess.run(command, cwd=root, check=False).returncode
+        exit_code = subprocess.run(
+            command, cwd=root, env=compute_environment(), check=False
+        ).returncode
     except FileNotFoundError:
         typer.secho(f"{command[0]} is not installed; run ./okibi test", fg="red", err=True)
         exit_code = 127

@@ -8,6 +8,7 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 
+from okibi.core.env import compute_environment
 from okibi.launch.engine_spec import EngineSpec, encode_spec
 
 _STOP_TIMEOUT_S = 10.0
@@ -24,7 +25,9 @@ class EngineChild:
     async def start(cls) -> "EngineChild":
         """Start the process; it waits for its specification."""
         command = [sys.executable, "-m", "okibi.launch.engine"]
-        return cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE))
+        return cls(
+            await asyncio.create_subprocess_exec(*command, stdin=PIPE, env=compute_environment())
+        )
 
     @property
     def pid(self) -> int:

@@ -44,3 +44,11 @@ def test_child_environment_changes_only_the_child(monkeypatch):
     monkeypatch.setenv("OKIBI_PROBE", "parent")
     assert env.child_environment(OKIBI_PROBE="child")["OKIBI_PROBE"] == "child"
     assert env.child_environment()["OKIBI_PROBE"] == "parent"
+
+
+def test_threads_sleep_soon_unless_the_user_says_otherwise(monkeypatch):
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    assert 0 < int(env.compute_environment()["GOMP_SPINCOUNT"]) < 100_000
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert "GOMP_SPINCOUNT" not in env.compute_environment()
