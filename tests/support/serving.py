@@ -197,6 +197,7 @@ class _Engine:
                 pool_tokens=self._layout.max_tokens(),
                 vocab_size=VOCAB_SIZE,
                 eos_token_ids=(END_ID,),
+                stats=self.replica.stats(),
             )
         )
         try:

@@ -91,6 +91,7 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
             pool_tokens=layout.max_tokens(),
             vocab_size=model.arch.vocab_size,
             eos_token_ids=eos_token_ids,
+            stats=replica.stats(),
         )
     )
     driver.run()

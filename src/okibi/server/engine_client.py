@@ -101,7 +101,7 @@ class EngineClient:
 
     @property
     def stats(self) -> ReplicaStats | None:
-        """The replica's state after its latest turn; None before the first."""
+        """The replica's state after its latest turn; None before `wait_ready`."""
         return self._stats
 
     @property
@@ -173,6 +173,7 @@ class EngineClient:
                     show(message)
                 case Ready() as ready:
                     self._ready = ready
+                    self._stats = ready.stats
                     return ready
                 case Failed(message, is_config):
                     raise ConfigError(message) if is_config else EngineLost(message)

@@ -63,6 +63,7 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
         pool_tokens: Tokens that the whole KV pool holds.
         vocab_size: Token ids below it are valid.
         eos_token_ids: Tokens that end a generation.
+        stats: The replica before its first request.
     """
 
     max_model_len: int
@@ -70,6 +71,7 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
     pool_tokens: int
     vocab_size: int
     eos_token_ids: tuple[int, ...]
+    stats: ReplicaStats
 
 
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):

@@ -47,7 +47,12 @@ from okibi.sim.fake_model import FakeModel
 from tests.support.builders import greedy, make_layout, make_replica
 
 READY = Ready(
-    max_model_len=100, prefix_match_unit=4, pool_tokens=256, vocab_size=997, eos_token_ids=(1, 2)
+    max_model_len=100,
+    prefix_match_unit=4,
+    pool_tokens=256,
+    vocab_size=997,
+    eos_token_ids=(1, 2),
+    stats=make_replica().stats(),
 )
 
 

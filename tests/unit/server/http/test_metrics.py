@@ -73,6 +73,11 @@ def contract(exposition: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def test_a_fresh_server_publishes_every_name():
+    with running_server() as server:
+        assert contract(server.client().get("/metrics").text) == GOLDEN
+
+
 def test_names_types_and_labels_are_as_published(server: RunningServer):
     assert contract(server.client().get("/metrics").text) == GOLDEN
 
