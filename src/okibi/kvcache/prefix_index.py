@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 from okibi.core.chain_hash import DIGEST_BYTES
 from okibi.core.ids import PageId
+from okibi.kvcache.children import Children, Digests
 from okibi.kvcache.page_pool import PagePool
 from okibi.kvcache.retention import EvictionPolicy
 
-Digests = bytes | bytearray
 _MIN_COMPACT = 1024
 
 
@@ -35,11 +35,17 @@ class Segment:
 
     __slots__ = ("children", "digests", "last_used_s", "pages", "parent", "ticket", "uses")
 
-    def __init__(self, parent: "Segment | None", pages: "array[int]", digests: bytearray) -> None:
+    def __init__(
+        self,
+        parent: "Segment | None",
+        pages: "array[int]",
+        digests: bytearray,
+        children: "Children[Segment]",
+    ) -> None:
         self.parent = parent
         self.pages = pages
         self.digests = digests
-        self.children: dict[bytes, list[Segment]] = {}
+        self.children = children
         self.uses = 0
         self.last_used_s = 0.0
         self.ticket = 0
@@ -80,7 +86,7 @@ class PrefixIndex:
         self._pool = pool
         self._units_per_block = units_per_block
         self._policy = policy
-        self._root = Segment(None, array("i"), bytearray())
+        self._root = self._make_segment(None, array("i"), bytearray())
         self._num_cached = 0
         self._num_in_use = 0
         self._candidates: list[tuple[float, int, Segment]] = []
@@ -118,15 +124,10 @@ class PrefixIndex:
         self, segment: Segment, digests: Digests, done: int, limit: int
     ) -> tuple[Segment | None, int]:
         """The child that agrees with the chain for most units, and for how many."""
-        if done >= limit:
+        child = segment.children.longest(digests, done, limit)
+        if child is None:
             return None, 0
-        first = bytes(digests[done * DIGEST_BYTES : (done + 1) * DIGEST_BYTES])
-        best, best_units = None, 0
-        for child in segment.children.get(first, ()):
-            units = _common_units(child.digests, digests, done, limit)
-            if units > best_units:
-                best, best_units = child, units
-        return best, best_units
+        return child, _common_units(child.digests, digests, done, limit)
 
     def _end_inside(self, parent: Segment, child: Segment, done: int, units: int) -> IndexMatch:
         blocks, extra = divmod(units, self._units_per_block)
@@ -187,15 +188,15 @@ class PrefixIndex:
         parent = segment.parent
         assert parent is not None
         assert 0 < num_blocks < segment.num_blocks
-        upper = Segment(parent, segment.pages[:num_blocks], segment.digests[:cut])
+        upper = self._make_segment(parent, segment.pages[:num_blocks], segment.digests[:cut])
         upper.last_used_s = segment.last_used_s
         upper.uses = 1 if segment.uses else 0
-        siblings = parent.children[_first(segment)]
-        siblings[siblings.index(segment)] = upper
+        parent.children.remove(segment)
+        parent.children.add(upper, upper.digests)
         segment.pages = segment.pages[num_blocks:]
         segment.digests = segment.digests[cut:]
         segment.parent = upper
-        upper.children[_first(segment)] = [segment]
+        upper.children.add(segment, segment.digests)
         return upper
 
     # -- growth ----------------------------------------------------------------------------
@@ -261,22 +262,23 @@ class PrefixIndex:
         return tip
 
     def _attach(self, parent: Segment, digests: Digests, pages: "array[int]") -> Segment:
-        segment = Segment(parent, pages, bytearray(digests))
-        parent.children.setdefault(_first(segment), []).append(segment)
+        segment = self._make_segment(parent, pages, bytearray(digests))
+        parent.children.add(segment, segment.digests)
         self._num_cached += len(pages)
         return segment
 
     def _drop_superseded(self, tip: Segment, digests: Digests) -> None:
         """Free partial blocks that nobody uses and that the new block contains."""
         block_units = min(self._units_per_block, len(digests) // DIGEST_BYTES)
-        for sibling in tuple(tip.children.get(bytes(digests[:DIGEST_BYTES]), ())):
-            units = sibling.num_units
-            if (
-                units < block_units
-                and not sibling.uses
-                and sibling.digests == digests[: units * DIGEST_BYTES]
-            ):
-                self._drop_tail(sibling, 1)
+        for num_units in range(1, block_units):
+            leaf = tip.children.partial(digests, num_units)
+            if leaf is not None and not leaf.uses:
+                self._drop_tail(leaf, 1)
+
+    def _make_segment(
+        self, parent: Segment | None, pages: "array[int]", digests: bytearray
+    ) -> Segment:
+        return Segment(parent, pages, digests, Children(self._units_per_block))
 
     # -- eviction --------------------------------------------------------------------------
 
@@ -330,11 +332,9 @@ class PrefixIndex:
         self._remove(segment)
 
     def _remove(self, segment: Segment) -> None:
-        parent, key = segment.parent, _first(segment)
+        parent = segment.parent
         assert parent is not None
-        parent.children[key].remove(segment)
-        if not parent.children[key]:
-            del parent.children[key]
+        parent.children.remove(segment)
         segment.parent = None
         segment.ticket = 0
         parent.last_used_s = max(parent.last_used_s, segment.last_used_s)
@@ -348,12 +348,7 @@ class PrefixIndex:
         while stack:
             segment = stack.pop()
             yield from segment.pages
-            for siblings in segment.children.values():
-                stack.extend(siblings)
-
-
-def _first(segment: Segment) -> bytes:
-    return bytes(segment.digests[:DIGEST_BYTES])
+            stack.extend(segment.children)
 
 
 def _common_units(cached: bytearray, chain: Digests, offset: int, limit: int) -> int:

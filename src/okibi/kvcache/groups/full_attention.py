@@ -10,8 +10,9 @@ from okibi.core.ids import GroupId, PageId
 from okibi.core.kv_layout import GroupLayout
 from okibi.core.plan import PageCopy
 from okibi.kvcache.block_table import GroupTable
+from okibi.kvcache.children import Digests
 from okibi.kvcache.page_pool import PagePool
-from okibi.kvcache.prefix_index import Digests, IndexMatch, PrefixIndex
+from okibi.kvcache.prefix_index import IndexMatch, PrefixIndex
 from okibi.kvcache.retention import EvictionPolicy
 
 
