@@ -11,7 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from okibi.control.config import ReplicaConfig
-from okibi.control.scheduler.chunking import divide
+from okibi.control.scheduler.chunking import Demand, divide
 from okibi.control.scheduler.plan_builder import PlanBuilder, StepRecord
 from okibi.control.scheduler.preemption import choose_victim
 from okibi.control.scheduler.prefix_wait import PrefixWaitRule
@@ -24,6 +24,16 @@ from okibi.core.plan import AdmittedRequest
 from okibi.kvcache.manager import KVCacheManager, Match, NewPages
 
 MAX_PROSPECTS = 64
+
+
+class _Running(NamedTuple):
+    """A running request whose prompt is not computed yet."""
+
+    state: RequestState
+
+    @property
+    def num_remaining(self) -> int:
+        return self.state.num_remaining
 
 
 class _Prospect(NamedTuple):
@@ -85,17 +95,18 @@ class Scheduler:
     def _schedule_prompts(self, builder: PlanBuilder, budget: int, now: float) -> None:
         if budget <= 0:
             return
-        prefilling = [state for state in self.running if state.is_prefilling]
-        prospects = self._prospects()
-        demands = [state.num_remaining for state in prefilling]
-        demands += [prospect.num_remaining for prospect in prospects]
-        shares = iter(divide(budget, demands, self._config.long_prefill_token_threshold))
-        for state, share in zip(prefilling, shares, strict=False):
-            if share and state.status is Status.RUNNING:
-                self._schedule_chunk(builder, state, share, now)
-        for prospect, share in zip(prospects, shares, strict=False):
-            if share and not self._start(builder, prospect, share, now):
-                return
+        prefilling = [_Running(state) for state in self.running if state.is_prefilling]
+        candidates = sorted((*prefilling, *self._prospects()), key=lambda each: each.state.order)
+        demands = [Demand(each.state.order[0], each.num_remaining) for each in candidates]
+        shares = divide(budget, demands, self._config.long_prefill_token_threshold)
+        has_room = True
+        for candidate, share in zip(candidates, shares, strict=True):
+            if not share:
+                continue
+            if isinstance(candidate, _Prospect):
+                has_room = has_room and self._start(builder, candidate, share, now)
+            elif candidate.state.status is Status.RUNNING:
+                self._schedule_chunk(builder, candidate.state, share, now)
 
     def _schedule_chunk(
         self, builder: PlanBuilder, state: RequestState, num_tokens: int, now: float
