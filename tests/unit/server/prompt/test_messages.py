@@ -39,7 +39,7 @@ def test_only_the_leading_instructions_are_joined():
     "names", [{"reasoning": "why"}, {"reasoning_content": "why"},
               {"reasoning": "why", "reasoning_content": "why"}]
 )  # fmt: skip
-def test_reasoning_has_two_names_and_one_meaning(names: dict[str, str]):
+def test_reasoning_has_two_names_and_one_meaning(names: dict[str, Any]):
     """user-pain A06."""
     (shaped,) = template_messages([ChatMessage("assistant", "a", **names)])
     assert shaped["reasoning"] == shaped["reasoning_content"] == "why"
