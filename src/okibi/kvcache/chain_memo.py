@@ -11,6 +11,7 @@ from okibi.core.chain_hash import DIGEST_BYTES
 from okibi.core.token_source import TokenSequence, TokenSource
 
 DEFAULT_MAX_TOKENS = 16_000_000
+ENTRY_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,10 @@ class _Entry:
 
 
 class ChainMemo:
-    """Least-recently-used digests, bounded by the tokens they stand for."""
+    """Least-recently-used digests, bounded by the tokens they stand for.
+
+    What an entry costs besides its tokens is counted as `ENTRY_TOKENS` more.
+    """
 
     def __init__(self, *, unit: int, max_tokens: int = DEFAULT_MAX_TOKENS) -> None:
         self._unit = unit
@@ -40,17 +44,21 @@ class ChainMemo:
 
     def remember(self, conversation: str, sequence: TokenSequence) -> None:
         """Keep the digests of a prompt under its conversation's name."""
-        if not conversation or len(sequence.prompt) > self._max_tokens:
+        if not conversation or _cost(sequence.prompt) > self._max_tokens:
             return
         self._forget(conversation)
         num_units = len(sequence.prompt) // self._unit
         digests = bytes(sequence.digests()[: num_units * DIGEST_BYTES])
         self._entries[conversation] = _Entry(sequence.prompt, sequence.root, digests)
-        self._num_tokens += len(sequence.prompt)
+        self._num_tokens += _cost(sequence.prompt)
         while self._num_tokens > self._max_tokens:
             self._forget(next(iter(self._entries)))
 
     def _forget(self, conversation: str) -> None:
         entry = self._entries.pop(conversation, None)
         if entry is not None:
-            self._num_tokens -= len(entry.prompt)
+            self._num_tokens -= _cost(entry.prompt)
+
+
+def _cost(prompt: TokenSource) -> int:
+    return len(prompt) + ENTRY_TOKENS

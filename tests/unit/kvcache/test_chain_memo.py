@@ -2,7 +2,7 @@
 
 from okibi.core.chain_hash import root_digest
 from okibi.core.token_source import PackedTokens, TokenSequence
-from okibi.kvcache.chain_memo import ChainMemo
+from okibi.kvcache.chain_memo import ENTRY_TOKENS, ChainMemo
 
 UNIT = 4
 
@@ -31,9 +31,9 @@ def test_another_salt_or_conversation_adopts_nothing() -> None:
 
 
 def test_the_memo_is_bounded_by_tokens() -> None:
-    memo = ChainMemo(unit=UNIT, max_tokens=100)
+    memo = ChainMemo(unit=UNIT, max_tokens=2 * (40 + ENTRY_TOKENS) + 20)
     for name in ("a", "b", "c"):
         memo.remember(name, sequence_of(list(range(40))))
-    memo.remember("huge", sequence_of(list(range(101))))
+    memo.remember("huge", sequence_of(list(range(1000))))
     kept = [name for name in ("a", "b", "c", "huge") if name in memo._entries]
     assert kept == ["b", "c"]

@@ -54,11 +54,10 @@ class AdmissionLimits:
     def _judge_load(self, requests: Sequence[Request], load: Load) -> Rejection | None:
         if load.num_unfinished + len(requests) > self.max_unfinished:
             return self._busy(f"{load.num_unfinished} requests are running or waiting")
-        num_tokens = sum(len(request.prompt) for request in requests)
-        if load.num_waiting_tokens and (
-            load.num_waiting_tokens + num_tokens > self.max_waiting_tokens
-        ):
-            return self._busy(f"{load.num_waiting_tokens} prompt tokens are waiting")
+        num_tokens = load.num_waiting_tokens + sum(len(request.prompt) for request in requests)
+        is_alone = len(requests) == 1 and not load.num_waiting_tokens
+        if num_tokens > self.max_waiting_tokens and not is_alone:
+            return self._busy(f"{num_tokens} prompt tokens would be waiting")
         return None
 
     def _busy(self, why: str) -> Rejection:

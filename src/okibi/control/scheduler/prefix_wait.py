@@ -47,6 +47,8 @@ class PrefixWaitRule:
 
 def _common_units(left: bytearray, right: bytearray) -> int:
     """Digests are chained: equal at k means equal up to k."""
+    if left[:DIGEST_BYTES] != right[:DIGEST_BYTES]:
+        return 0
     low, high = 0, min(len(left), len(right)) // DIGEST_BYTES
     while low < high:
         middle = (low + high + 1) // 2

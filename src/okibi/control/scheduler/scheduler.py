@@ -137,7 +137,10 @@ class Scheduler:
     # -- starting --------------------------------------------------------------------------
 
     def _prospects(self) -> list[_Prospect]:
-        """Waiting requests that seats allow and that need not wait for another's prefix."""
+        """Waiting requests that seats allow and that need not wait for another's prefix.
+
+        None at all while the first of them has no room: nobody passes it.
+        """
         seats = min(MAX_PROSPECTS, self._config.max_num_seqs - len(self.running))
         prospects: list[_Prospect] = []
         producers = [s for s in self.running if s.num_confirmed < s.num_prompt_tokens]
@@ -148,17 +151,24 @@ class Scheduler:
                 continue
             match = self._kv_cache.match(state.sequence)
             state.prefix_wait = self._wait_rule.find(state, match.num_tokens, producers)
-            if state.prefix_wait is None:
-                prospects.append(_Prospect(state, match))
-                producers.append(state)
+            if state.prefix_wait is not None:
+                continue
+            if not prospects and not self._has_room(state, match):
+                break
+            prospects.append(_Prospect(state, match))
+            producers.append(state)
         return prospects
+
+    def _has_room(self, state: RequestState, match: Match) -> bool:
+        """Whether the pool can take the whole prompt beside what is promised to others."""
+        taken = self._kv_cache.num_pages_taken(match, state.num_tokens)
+        return taken + self._num_promised_pages() <= self._kv_cache.num_available_pages
 
     def _start(self, builder: PlanBuilder, prospect: _Prospect, share: int, now: float) -> bool:
         """Let a waiting request run; False if the pool has no room for its whole prompt."""
         state = prospect.state
         match = self._kv_cache.match(state.sequence)
-        taken = self._kv_cache.num_pages_taken(match, state.num_tokens)
-        if taken + self._num_promised_pages() > self._kv_cache.num_available_pages:
+        if not self._has_room(state, match):
             return False
         state.allocation = self._kv_cache.begin(match, now)
         state.num_scheduled = state.num_confirmed = match.num_tokens

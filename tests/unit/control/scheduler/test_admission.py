@@ -41,8 +41,10 @@ def test_choices_are_taken_together_or_not_at_all() -> None:
     assert refusal.retry_after_s > 0
 
 
-def test_waiting_tokens_are_bounded_but_never_block_an_idle_server() -> None:
-    assert LIMITS.judge([request(80), request(80)], IDLE) is None
+def test_waiting_tokens_are_bounded_but_never_block_a_single_request() -> None:
+    tight = AdmissionLimits(servable_len=100, max_unfinished=8, max_waiting_tokens=10)
+    assert tight.judge([request(80)], IDLE) is None
+    assert LIMITS.judge([request(80), request(80)], IDLE) is not None
     refusal = LIMITS.judge([request(80)], Load(num_unfinished=2, num_waiting_tokens=80))
     assert refusal is not None
     assert refusal.reason is RejectReason.QUEUE_FULL
