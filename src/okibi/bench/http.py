@@ -91,14 +91,14 @@ class ServerApi:
         names = ", ".join(model.name for model in models)
         raise ServerError(f"{self.base} does not serve {wanted!r}; it serves {names} (--model)")
 
-    async def try_post_json(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """POST; the answered object, or None for any refusal or unusable answer."""
+    async def try_post_json(self, path: str, body: dict[str, Any]) -> bytes | None:
+        """POST; the answered body, or None for any refusal."""
         try:
             async with self.session.post(
                 self.base + path, json=body, timeout=_PREFLIGHT_TIMEOUT
             ) as response:
                 answer = await response.read()
-                return _object(answer) if response.status == 200 else None
+                return answer if response.status == 200 else None
         except (aiohttp.ClientError, TimeoutError):
             return None
 
@@ -114,24 +114,18 @@ class ServerApi:
             ) from None
 
 
+class _ListedModel(msgspec.Struct):
+    id: str
+    max_model_len: int | None = None
+
+
+class _ModelList(msgspec.Struct):
+    data: list[_ListedModel]
+
+
 def _listed_models(body: bytes) -> list[ServedModel]:
-    answer = _object(body) or {}
-    entries: Any = answer.get("data")
-    found: list[ServedModel] = []
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-            limit = entry.get("max_model_len")
-            found.append(
-                ServedModel(
-                    name=entry["id"],
-                    max_context_tokens=limit if isinstance(limit, int) else None,
-                )
-            )
-    return found
-
-
-def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        listed = msgspec.json.decode(body, type=_ModelList).data
     except msgspec.DecodeError:
-        return None
+        return []
+    return [ServedModel(name=each.id, max_context_tokens=each.max_model_len) for each in listed]

@@ -70,6 +70,40 @@ class _Progress:
         return None
 
 
+class _Delta(msgspec.Struct):
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: Any = None
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.content or self.reasoning_content or self.reasoning or self.tool_calls)
+
+
+class _Choice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _CachedTokens | None = None
+
+
+class _Chunk(msgspec.Struct):
+    """The parts of a streamed chunk that are measured; servers send more."""
+
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
 class ChatClient:
     """Sends chat completions to one server."""
 
@@ -125,35 +159,30 @@ def _apply_event(event: bytes, now: float, progress: _Progress) -> None:
         progress.finished = True
         return
     try:
-        data = msgspec.json.decode(event, type=dict[str, Any])
-    except msgspec.DecodeError:
-        progress.failure = RequestFailure(kind="stream_error", message="an event is not JSON")
+        chunk = msgspec.json.decode(event, type=_Chunk)
+    except msgspec.DecodeError as error:
+        message = _shorten(f"an event is not a completion chunk: {error}")
+        progress.failure = RequestFailure(kind="stream_error", message=message)
         return
-    if error := data.get("error"):
-        progress.failure = RequestFailure(kind="stream_error", message=_shorten(str(error)))
+    if chunk.error:
+        progress.failure = RequestFailure(kind="stream_error", message=_shorten(str(chunk.error)))
         return
-    _apply_usage(data.get("usage"), progress)
-    for choice in data.get("choices") or ():
-        if _has_content(choice.get("delta") or {}):
+    if chunk.usage is not None:
+        _apply_usage(chunk.usage, progress)
+    for choice in chunk.choices or ():
+        if choice.delta is not None and choice.delta.has_content:
             if progress.first_token_s is None:
                 progress.first_token_s = now
             progress.last_token_s = now
-        if choice.get("finish_reason"):
+        if choice.finish_reason:
             progress.finished = True
 
 
-def _apply_usage(usage: dict[str, Any] | None, progress: _Progress) -> None:
-    if not usage:
-        return
-    progress.prompt_tokens = usage.get("prompt_tokens")
-    progress.completion_tokens = usage.get("completion_tokens")
-    details = usage.get("prompt_tokens_details") or {}
-    progress.cached_tokens = details.get("cached_tokens", progress.cached_tokens)
-
-
-def _has_content(delta: dict[str, Any]) -> bool:
-    names = ("content", "reasoning_content", "reasoning", "tool_calls")
-    return any(delta.get(name) for name in names)
+def _apply_usage(usage: _Usage, progress: _Progress) -> None:
+    progress.prompt_tokens = usage.prompt_tokens
+    progress.completion_tokens = usage.completion_tokens
+    if usage.prompt_tokens_details is not None:
+        progress.cached_tokens = usage.prompt_tokens_details.cached_tokens
 
 
 def _refusal(status: int, text: str) -> RequestFailure:

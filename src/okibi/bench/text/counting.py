@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
 from okibi.bench.http import ServerApi
 from okibi.core.errors import OkibiError
 
@@ -38,6 +40,10 @@ class FileTokenCounter:
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
+class _Tokenized(msgspec.Struct):
+    tokens: list[Any]
+
+
 class ServerTokenCounter:
     """Counts with the server's own `/tokenize` (the vLLM shape; llama.cpp's is understood too)."""
 
@@ -61,5 +67,7 @@ class ServerTokenCounter:
             "add_special_tokens": False,
         }
         answer = await self._api.try_post_json("/tokenize", body)
-        tokens = answer.get("tokens") if answer else None
-        return len(tokens) if isinstance(tokens, list) else None
+        try:
+            return len(msgspec.json.decode(answer or b"", type=_Tokenized).tokens)
+        except msgspec.DecodeError:
+            return None
