@@ -13,7 +13,7 @@ from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
 from okibi.core.token_source import PackedTokens
 from okibi.server.http.call import Call, CallContext, build_call, overflow_of
 from okibi.server.http.chat_format import ChatFormat
-from okibi.server.http.conversation import conversation_hint
+from okibi.server.http.conversation import conversation_hint, opening_name
 from okibi.server.http.errors import invalid
 from okibi.server.http.generate import generate
 from okibi.server.http.reply_format import ReplyFormat
@@ -47,7 +47,8 @@ class ChatEndpoint:
             call_id=f"chatcmpl-{secrets.token_hex(12)}",
             model=model,
             limits=services.engine.limits,
-            conversation=conversation_hint(request.headers, fields.prompt_cache_key),
+            conversation=conversation_hint(request.headers, fields.prompt_cache_key)
+            or opening_name(fields.messages or []),
             seed=services.seeds.randrange(MAX_SEED),
         )
         call = build_call(
