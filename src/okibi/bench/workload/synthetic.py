@@ -29,14 +29,14 @@ class SyntheticConfig:
     `shared_system` lets the sessions of one seed send the same prefix text.
     """
 
-    num_sessions: int = 8
+    num_sessions: int = 6
     seed: int = 0
-    num_turns: int = 12
-    tool_tokens: int = 512
-    system_tokens: int = 256
-    task_tokens: int = 160
-    tool_result_tokens: int = 240
-    output_tokens: int = 48
+    num_turns: int = 8
+    tool_tokens: int = 384
+    system_tokens: int = 128
+    task_tokens: int = 120
+    tool_result_tokens: int = 180
+    output_tokens: int = 32
     tool_gap_s: float = 0.4
     think_gap_s: float = 2.0
     end_turn_probability: float = 0.15
