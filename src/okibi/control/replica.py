@@ -175,7 +175,8 @@ class Replica:
         news = None
         if row is not None and state.finish_reason is None:
             news = self._take_row(state, row)
-        state.num_confirmed = min(chunk.end, len(state.sequence))
+        is_broken = FinishReason.ERROR in (state.finish_reason, news and news.finish_reason)
+        state.num_confirmed = 0 if is_broken else min(chunk.end, len(state.sequence))
         if news is not None and news.finish_reason is not None:
             self._finish(state, news.finish_reason, now)
         elif state.status is Status.RUNNING and state.allocation is not None:
@@ -187,6 +188,10 @@ class Replica:
         if row.request_id != state.request.request_id:
             raise ValueError(f"row of {row.request_id} where {state.request.request_id} belongs")
         state.num_pending -= 1
+        if row.error is not None:
+            return RequestOutput(
+                request_id=row.request_id, finish_reason=FinishReason.ERROR, error=row.error
+            )
         taken, reason = 0, None
         for token_id in row.token_ids:
             state.sequence.append(token_id)

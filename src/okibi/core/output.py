@@ -42,11 +42,15 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledRow:
-    """The tokens one sampled row yielded: accepted drafts, then one new token."""
+    """The tokens one sampled row yielded: accepted drafts, then one new token.
+
+    With an `error` there are none, and the request cannot go on.
+    """
 
     request_id: RequestId
     token_ids: tuple[int, ...]
     logprobs: tuple[TokenLogprobs, ...] = ()
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,11 +47,11 @@ class SampledTokens:
 
     Attributes:
         token_ids_R: int64.
-        finite: Whether all logits were numbers (a bool scalar).
+        finite_R: Whether all logits of a row were numbers (bool).
     """
 
     token_ids_R: torch.Tensor
-    finite: torch.Tensor
+    finite_R: torch.Tensor
     logprobs: LogprobRows | None
 
 
@@ -85,7 +85,7 @@ class Sampler:
             self._counts.add(penalised_ids, token_ids_R[penalised])
         return SampledTokens(
             token_ids_R=token_ids_R,
-            finite=logits_RV.sum(dim=-1).isfinite().all(),
+            finite_R=logits_RV.sum(dim=-1).isfinite(),
             logprobs=_logprobs(logits_RV, token_ids_R, batch.params["num_logprobs"]),
         )
 

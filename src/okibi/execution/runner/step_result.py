@@ -5,10 +5,11 @@ Reading it waits for the device; until then later steps may be queued.
 
 from dataclasses import dataclass
 
-from okibi.core.errors import ExecutorError
 from okibi.core.ids import RequestId, StepId
 from okibi.core.output import SampledRow, TokenLogprobs
 from okibi.execution.runner.sampler import LogprobRows, SampledTokens
+
+NOT_FINITE = "the model's logits are not finite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,19 +21,16 @@ class StepResult:
     sampled: SampledTokens | None
 
     def to_rows(self) -> tuple[SampledRow, ...]:
-        """Wait for the device.
-
-        Raises:
-            ExecutorError: the logits were not finite.
-        """
+        """Wait for the device. A row whose logits are not all numbers is an error of its own."""
         if self.sampled is None:
             return ()
-        if not bool(self.sampled.finite):
-            raise ExecutorError(f"the logits of step {self.step_id} are not finite")
         token_ids: list[int] = self.sampled.token_ids_R.tolist()
+        finite: list[bool] = self.sampled.finite_R.tolist()
         logprobs = _logprobs_by_row(self.sampled.logprobs, token_ids)
         return tuple(
             SampledRow(request_id=request_id, token_ids=(token,), logprobs=logprobs.get(index, ()))
+            if finite[index]
+            else SampledRow(request_id=request_id, token_ids=(), error=NOT_FINITE)
             for index, (request_id, token) in enumerate(
                 zip(self.request_ids, token_ids, strict=True)
             )

@@ -74,8 +74,9 @@ class TestFailures:
         executor.allocate(make_layout())
         model.module.norm.weight.fill_(torch.nan)
         executor.submit(prefill())
-        with pytest.raises(ExecutorError, match="not finite"):
-            executor.collect()
+        (row,) = executor.collect().rows
+        assert row.error is not None
+        assert row.token_ids == ()
 
     def test_without_an_arena_no_plan_is_taken(self):
         with pytest.raises(ExecutorError, match="allocate"):
@@ -147,7 +148,7 @@ def mixed_requests() -> list[Request]:
     requests = []
     for index in range(2 * len(SAMPLINGS)):
         own = generator.choices(range(MAX_TOKEN_ID), k=generator.randint(1, 17))
-        sampling = SamplingParams(max_tokens=generator.randint(5, 12), **SAMPLINGS[index // 2])
+        sampling = SamplingParams(max_tokens=generator.randint(16, 28), **SAMPLINGS[index // 2])
         requests.append(
             make_request(f"{index}", (shared if index % 2 else []) + own, sampling=sampling)
         )
@@ -186,7 +187,7 @@ def test_batched_and_cached_equals_alone(alone: list[list[int]], depth: int):
 @pytest.mark.parametrize("budget", [8, 11])
 def test_preempted_and_chunked_equals_alone(alone: list[list[int]], depth: int, budget: int):
     tokens, driver = generate(
-        mixed_requests(), num_pages=14, depth=depth, max_num_batched_tokens=budget
+        mixed_requests(), num_pages=18, depth=depth, max_num_batched_tokens=budget
     )
     assert tokens == alone
     assert driver.replica.stats().counters.num_preemptions > 0
