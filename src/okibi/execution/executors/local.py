@@ -21,25 +21,24 @@ from okibi.execution.runner.step_result import StepResult
 
 @dataclass(frozen=True, slots=True)
 class _Outstanding:
-    """A submitted plan: its result and when it began and was handed over, or its failure."""
+    """A plan that was begun: its result, or its failure, and when."""
 
     outcome: StepResult | ExecutorError
     started_s: float
-    ended_s: float
 
 
 class LocalExecutor:
     """Runs plans on the CPU or on one CUDA device.
 
-    On the CPU `submit` returns when the step is done. On CUDA it returns when the step is queued,
-    and `collect` waits for the device.
+    On CUDA `submit` queues the step on the device and `collect` waits for it. On the CPU the step
+    runs in `collect`, so that its output never waits for the plan behind it.
     """
 
     def __init__(self, model: LoadedModel, clock: Clock) -> None:
         self._model: LoadedModel | None = model
         self._clock = clock
         self._runner: ModelRunner | None = None
-        self._outstanding: deque[_Outstanding] = deque()
+        self._outstanding: deque[_Outstanding | BatchPlan] = deque()
         self._failure: ExecutorError | None = None
 
     def allocate(self, layout: KVCacheLayout) -> None:
@@ -56,7 +55,7 @@ class LocalExecutor:
         self._runner = ModelRunner(self._model, layout)
 
     def submit(self, plan: BatchPlan) -> None:
-        """Run the plan, or queue it on the device.
+        """Queue the plan.
 
         A failure of this step is reported by its `collect`.
 
@@ -67,12 +66,8 @@ class LocalExecutor:
             raise ExecutorError("an earlier step failed") from self._failure
         if self._runner is None:
             raise ExecutorError("the executor has no arena: allocate one first")
-        started_s = self._clock.now()
-        try:
-            outcome: StepResult | ExecutorError = self._runner.run(plan)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller must know
-            outcome = self._fail(error)
-        self._outstanding.append(_Outstanding(outcome, started_s, self._clock.now()))
+        is_asynchronous = self._model is not None and self._model.device.type == "cuda"
+        self._outstanding.append(self._begin(plan) if is_asynchronous else plan)
 
     def collect(self) -> StepOutput:
         """Wait for the oldest outstanding plan.
@@ -83,15 +78,18 @@ class LocalExecutor:
         if not self._outstanding:
             raise ExecutorError("no plan is outstanding")
         step = self._outstanding.popleft()
+        if isinstance(step, BatchPlan):
+            step = self._begin(step)
         if isinstance(step.outcome, ExecutorError):
             raise step.outcome
         try:
             rows = step.outcome.to_rows()
         except Exception as error:
             raise self._fail(error) from error
-        ended_s = self._clock.now() if self._is_asynchronous() else step.ended_s
         return StepOutput(
-            step_id=step.outcome.step_id, rows=rows, duration_s=ended_s - step.started_s
+            step_id=step.outcome.step_id,
+            rows=rows,
+            duration_s=self._clock.now() - step.started_s,
         )
 
     def close(self) -> None:
@@ -101,14 +99,21 @@ class LocalExecutor:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
+    def _begin(self, plan: BatchPlan) -> _Outstanding:
+        started_s = self._clock.now()
+        if self._failure is not None or self._runner is None:
+            return _Outstanding(ExecutorError("an earlier step failed"), started_s)
+        try:
+            outcome: StepResult | ExecutorError = self._runner.run(plan)
+        except Exception as error:  # noqa: BLE001 - whatever went wrong, the caller must know
+            outcome = self._fail(error)
+        return _Outstanding(outcome, started_s)
+
     def _fail(self, error: Exception) -> ExecutorError:
         failure = error if isinstance(error, ExecutorError) else ExecutorError(_describe(error))
         failure.__cause__ = failure.__cause__ or (None if failure is error else error)
         self._failure = failure
         return failure
-
-    def _is_asynchronous(self) -> bool:
-        return self._model is not None and self._model.device.type == "cuda"
 
 
 def _describe(error: Exception) -> str:
