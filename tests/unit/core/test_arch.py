@@ -118,6 +118,21 @@ class TestRope:
         assert isinstance(scaling, YarnScaling)
         assert (scaling.original_max_position, scaling.beta_fast) == (512, 32.0)
 
+    @pytest.mark.parametrize(
+        ("scaling", "expected"),
+        [
+            (None, 512),
+            ({"rope_type": "yarn", "factor": 4.0}, 2048),
+            ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}, 512),
+            ({"rope_type": "linear", "factor": 2.0}, 1024),
+            ({"rope_type": "llama3"} | LLAMA3, 512),
+        ],
+    )
+    def test_scaling_extends_the_context_that_a_config_states_before_it(
+        self, scaling: object, expected: int
+    ):
+        assert parse(rope_scaling=scaling).max_position == expected
+
     def test_divisors_are_one_a_frequency(self):
         table = {"rope_type": "frequency_divisors", "divisors": [1.0, 2.0, 4.0, 8]}
         scaling = parse(rope_parameters=table).rope.scaling

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from okibi.core.arch.config_reader import ConfigReader
-from okibi.core.arch.rope import RopeSpec, parse_rope
+from okibi.core.arch.rope import RopeSpec, extended_context, parse_rope
 from okibi.core.errors import ModelError
 
 MAX_LAYERS = 10_000
@@ -55,6 +55,7 @@ def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
     if head_dim % 2:
         raise ModelError(f"rope needs an even head_dim, the model's config says {head_dim}")
     max_position = config.count("max_position_embeddings", defaults.max_position)
+    rope = parse_rope(config, head_dim=head_dim, max_position=max_position)
     num_layers = config.count("num_hidden_layers")
     if num_layers > MAX_LAYERS:
         raise ModelError(f"the model's config says {num_layers} layers, which cannot be right")
@@ -67,8 +68,8 @@ def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
         intermediate_size=config.count("intermediate_size"),
         vocab_size=config.count("vocab_size"),
         rms_norm_eps=config.positive("rms_norm_eps", 1e-6),
-        rope=parse_rope(config, head_dim=head_dim, max_position=max_position),
-        max_position=max_position,
+        rope=rope,
+        max_position=extended_context(rope, max_position),
         tie_word_embeddings=config.flag("tie_word_embeddings", default=False),
     )
 

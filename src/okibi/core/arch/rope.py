@@ -107,6 +107,20 @@ def parse_rope(config: ConfigReader, *, head_dim: int, max_position: int) -> Rop
     return RopeSpec(theta=theta, scaling=scaling)
 
 
+def extended_context(rope: RopeSpec, max_position: int) -> int:
+    """The longest context in tokens, where a config states the one before scaling.
+
+    Configs with YaRN may state either; those with linear scaling state the one before.
+    """
+    match rope.scaling:
+        case LinearScaling(factor=factor):
+            return int(factor * max_position)
+        case YarnScaling(factor=factor, original_max_position=original):
+            return max(max_position, int(factor * original))
+        case _:
+            return max_position
+
+
 def _parse_scaling(kind: str, table: ConfigReader, max_position: int) -> RopeScaling | None:
     original = table.optional_count("original_max_position_embeddings") or max_position
     match kind:
