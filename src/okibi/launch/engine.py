@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 import torch
@@ -45,7 +44,7 @@ def main() -> int:
     spec = read_spec(sys.stdin.buffer)
     if spec is None:
         return 0
-    _exit_with_parent(sys.stdin.buffer)
+    _exit_with_parent(sys.stdin.fileno())
     link = EngineLink(Path(spec.link_folder))
     try:
         _serve(spec, link)
@@ -129,11 +128,15 @@ def _describe_pool(layout: KVCacheLayout) -> str:
     return f"KV pool: {layout.max_tokens():,} tokens in {layout.num_pages:,} pages ({gib:.2f} GiB)"
 
 
-def _exit_with_parent(stream: BinaryIO) -> None:
-    """End the process when `stream` ends: the parent holds its other end."""
+def _exit_with_parent(descriptor: int) -> None:
+    """End the process when the stream ends: the parent holds its other end.
+
+    Reads the bare descriptor: a thread inside a buffered stream would hold the stream's lock, and
+    the interpreter takes that lock when it exits in order.
+    """
 
     def watch() -> None:
-        stream.read(1)
+        os.read(descriptor, 1)
         os._exit(0)
 
     threading.Thread(target=watch, name="okibi-parent-watch", daemon=True).start()

@@ -20,6 +20,7 @@ from okibi.server.http.run import Run
 
 _log = logging.getLogger("okibi.http")
 _encode = msgspec.json.Encoder().encode
+_LINE_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -65,7 +66,7 @@ class EventStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
             async for frame in self._frames():
-                await _send_bytes(send, b"data: " + _encode(frame) + b"\n\n")
+                await _send_bytes(send, _event(_encode(frame)))
             await _send_bytes(send, _DONE)
         except (asyncio.CancelledError, OSError):
             raise
@@ -73,7 +74,7 @@ class EventStream(Response):
             answer = as_api_error(error)
             if answer.code == "internal_error":
                 _log.exception("a stream failed")
-            await _send_bytes(send, b"data: " + answer.body() + b"\n\n")
+            await _send_bytes(send, _event(answer.body()))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _frames(self) -> AsyncIterator[Json]:
@@ -97,6 +98,17 @@ class EventStream(Response):
                 yield ending
         if call.include_usage:
             yield reply.usage(self._run.usage)
+
+
+def _event(json: bytes) -> bytes:
+    """A server-sent event.
+
+    Many clients read streams by lines of text, and take Unicode's own line ends for such; inside a
+    JSON string they can be escaped.
+    """
+    for raw, escaped in _LINE_ENDS:
+        json = json.replace(raw, escaped)
+    return b"data: " + json + b"\n\n"
 
 
 async def _send_bytes(send: Send, body: bytes) -> None:

@@ -197,6 +197,16 @@ def test_characters_are_never_split(text: str):
             assert count < len(tokens) or not spoilt
 
 
+def test_unicode_line_ends_do_not_break_lines():
+    text = "a\x85b\u2028c\u2029d\x0be\r\nf"
+    with running_server(Setup(script=script(text))) as server:
+        request = body(max_tokens=len(script(text)), stream=True)
+        response = server.client().post(URL, json=request)
+    lines = [line for line in response.text.splitlines() if line]
+    assert all(line.startswith("data: ") for line in lines)
+    assert streamed_text(frames(response)) == text
+
+
 @pytest.mark.parametrize("top", [None, 0, 5, 20])
 def test_logprobs_align_with_tokens(alphabet: RunningServer, top: int | None):
     client = alphabet.client()
