@@ -45,11 +45,11 @@ def test_generated_traces_replay_into_a_table_and_files(traces, tmp_path):
 
 
 def test_ctrl_c_writes_the_partial_report(traces, tmp_path):
-    summary = tmp_path / "s.json"
+    summary = tmp_path / "summary.json"
     with foreign_server(ForeignConfig(token_s=0.02)) as (url, server):
         command = [sys.executable, "-m", "okibi", "bench", "replay", str(traces)]
         child = subprocess.Popen(
-            [*command, "--url", url, "--json", str(summary), "--concurrency", "2"],
+            [*command, "--url", url, "--out", str(tmp_path), "--concurrency", "2"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -85,9 +85,10 @@ def test_bad_input_is_one_line_and_exit_code_2(traces, tmp_path):
             assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_a_replay_without_a_good_request_fails(traces):
+def test_a_replay_without_a_good_request_fails(traces, tmp_path):
     with foreign_server(ForeignConfig(fails=lambda _: (500, "broken"))) as (url, _):
-        done = bench("replay", str(traces), "--url", url, "--time-scale", "0")
+        words = ("replay", str(traces), "--url", url, "--time-scale", "0")
+        done = bench(*words, "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert "http_500" in done.stdout
 

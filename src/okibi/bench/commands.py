@@ -51,8 +51,8 @@ def replay(options: ReplayOptions) -> None:
     report.print_report(run.report, Console())
     if options.json_file is not None:
         report.write_json(run.report, options.json_file)
-    if options.out is not None:
-        report.write_folder(run.report, run.records, options.out)
+    report.write_folder(run.report, run.records, options.out)
+    typer.echo(f"written to {options.out}")
     raise typer.Exit(_exit_code(run.report.stop_reason, run.report.metrics.num_ok))
 
 

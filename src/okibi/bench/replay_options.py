@@ -68,8 +68,8 @@ class ReplayOptions:
         None
     )
     out: Annotated[
-        Path | None, Option(help="Write summary.json and requests.jsonl to this folder.")
-    ] = None
+        Path, Option(help="Folder for summary.json and requests.jsonl, which are overwritten.")
+    ] = Path("replay-report")
 
     @property
     def replay_config(self) -> ReplayConfig:
