@@ -67,6 +67,7 @@ def test_a_full_queue_refuses_at_once():
                 assert response.json()["error"]["code"] == "queue_full"
                 assert int(response.headers["retry-after"]) >= 1
         assert eventually(lambda: is_idle(server))
+        assert server.metric("okibi:requests_finished_total", reason="abort") == 0
 
 
 def test_a_refusal_is_quick_while_a_step_runs():
@@ -192,6 +193,21 @@ def test_progress_tells_a_frozen_engine_from_an_idle_one():
         assert long_prefill.result().status_code == 200
         assert len(seen) > 5
         assert set(seen) == {200}
+
+
+def test_progress_sees_a_frozen_engine_though_every_client_gives_up():
+    """user-pain A32, with clients less patient than the threshold."""
+    setup = Setup(script=LETTERS, progress_timeout_s=0.8, num_pages=4096)
+    with running_server(setup) as server:
+        server.executor.freeze()
+        with httpx.Client(base_url=server.url, timeout=0.3) as client:
+            for _ in range(4):
+                with pytest.raises(httpx.ReadTimeout):
+                    client.post(CHAT, json=body())
+        assert server.client().get("/progress").status_code == 503
+        server.executor.thaw()
+        assert eventually(lambda: is_idle(server))
+        assert server.client().get("/progress").json()["status"] == "idle"
 
 
 def test_large_bodies_do_not_hold_up_the_rest():

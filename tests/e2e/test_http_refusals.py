@@ -55,6 +55,7 @@ BAD_FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("max_tokens", {"max_tokens": 0}),
     ("max_tokens", {"max_tokens": -1}),
     ("max_tokens", {"max_tokens": 2**63}),
+    ("max_tokens", {"max_tokens": 10**400}),
     ("min_tokens", {"min_tokens": -1}),
     ("min_tokens", {"min_tokens": 9, "max_tokens": 8}),
     ("n", {"n": 0}),
@@ -231,3 +232,19 @@ def test_models_are_described_under_every_name(server: RunningServer):
     assert client.get("/v1/models/alias").json()["id"] == "alias"
     body = {"messages": USER, "model": "alias", "max_tokens": 1}
     assert client.post(CHAT, json=body).json()["model"] == "alias"
+
+
+def test_arguments_nested_without_end_are_passed_on_as_text(server: RunningServer):
+    call = {"type": "function", "function": {"name": "f", "arguments": "[" * 100_000}}
+    messages = [*USER, {"role": "assistant", "content": "", "tool_calls": [call]}, *USER]
+    response = server.client().post(CHAT, json={"messages": messages, "max_tokens": 1})
+    assert response.status_code in (200, 400)
+
+
+def test_half_a_surrogate_pair_is_refused(server: RunningServer):
+    content = b'{"messages": [{"role": "user", "content": "a \\ud800 b"}]}'
+    response = server.client().post(
+        CHAT, content=content, headers={"content-type": "application/json"}
+    )
+    assert response.status_code == 400
+    error_of(response)

@@ -5,7 +5,6 @@ the smallest token id among the largest logits. Randomness is a function of (see
 that preemption, chunking or batching never change what a seeded request says.
 """
 
-import math
 from dataclasses import dataclass
 
 MAX_LOGPROBS = 20
@@ -52,7 +51,7 @@ class SamplingParams:
     def __post_init__(self) -> None:
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            if not (math.isfinite(value) and low <= value <= high):
+            if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, got {value}")
         if not 0.0 < self.top_p <= 1.0:
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p}")

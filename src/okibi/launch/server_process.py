@@ -38,6 +38,7 @@ from okibi.server.prompt.load_assets import load_text_assets
 from okibi.server.prompt.prompt_maker import PromptMaker
 
 _MAX_WORKERS = 4
+_LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 def run_server(options: ServeOptions) -> int:
@@ -46,6 +47,7 @@ def run_server(options: ServeOptions) -> int:
     Raises:
         OkibiError: it cannot start as configured.
     """
+    _check_key(options)
     with (
         _bind(options.host, options.port) as sock,
         tempfile.TemporaryDirectory(prefix="okibi-") as folder,
@@ -54,6 +56,17 @@ def run_server(options: ServeOptions) -> int:
         check_spec(_engine_spec(options, Path(), Path()))
         model = resolve_model(options.model)
         return runner.run(_serve(options, model, Path(folder), sock))
+
+
+def _check_key(options: ServeOptions) -> None:
+    """Refuse keys that protect nothing or can never match; warn of an open door."""
+    key = api_key() if options.api_key is None else options.api_key
+    if key is not None and not (key and key.isascii() and key.isprintable()):
+        raise ConfigError("--api-key must be one or more printable ASCII characters")
+    if key is None and options.host not in _LOOPBACK_HOSTS:
+        typer.echo(
+            f"okibi: anyone who reaches {options.host} can use this server: set --api-key", err=True
+        )
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -148,7 +161,7 @@ def _make_services(
 ) -> Services:
     config = ServerConfig(
         model_names=tuple(options.served_model_name or [name]),
-        api_key=options.api_key or api_key(),
+        api_key=api_key() if options.api_key is None else options.api_key,
         progress_timeout_s=options.progress_timeout,
     )
     num_workers = min(_MAX_WORKERS, os.cpu_count() or 1)

@@ -122,9 +122,16 @@ class EngineClient:
 
     def seconds_without_progress(self) -> float:
         """How long work has been waiting for the end of a step; 0 when there is none."""
-        if not self._generations:
+        if not self.has_work:
             return 0.0
         return self._clock.now() - self._progress_at
+
+    @property
+    def has_work(self) -> bool:
+        """Whether requests are open here, or unfinished in the engine though nobody waits."""
+        if self._generations:
+            return True
+        return self._stats is not None and bool(self._stats.num_running + self._stats.num_waiting)
 
     # -- requests --------------------------------------------------------------------------
 
@@ -137,11 +144,12 @@ class EngineClient:
         if self._lost is not None:
             raise self._lost
         generation = Generation((request.request_id for request in requests), self._abort)
-        if not self._generations:
+        was_idle = not self.has_work
+        self._send(Submit(requests))
+        if was_idle:
             self._progress_at = self._clock.now()
         for request in requests:
             self._generations[request.request_id] = generation
-        self._send(Submit(requests))
         return generation
 
     def reset_prefix_cache(self) -> None:

@@ -4,6 +4,7 @@ Owns what all such endpoints share on the way in: choices, context limits, reque
 submits nothing.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -91,6 +92,7 @@ def build_call(
         fields = msgspec.structs.replace(fields, seed=context.seed)
     requests: list[Request] = []
     for prompt in prompts:
+        _check_vocabulary(prompt, context.limits.vocab_size)
         sampling = sampling_params(
             fields,
             max_tokens=_max_tokens(max_tokens, len(prompt), context.limits.max_model_len),
@@ -137,6 +139,17 @@ def _check_shared_fields(fields: GenerationFields) -> None:
         raise invalid(f"cache_salt must have 1 to {MAX_SALT_CHARS} characters", "cache_salt")
     if not -(2**31) <= fields.priority < 2**31:
         raise invalid("priority must fit in a signed 32-bit integer", "priority")
+
+
+def _check_vocabulary(prompt: PackedTokens, vocab_size: int) -> None:
+    """A tokenizer may know added tokens that the model has no embedding for."""
+    ids = array("i", prompt.packed)
+    if ids and max(ids) >= vocab_size:
+        raise invalid(
+            f"the prompt contains token {max(ids)}, but the model knows only the ids up to "
+            f"{vocab_size - 1}",
+            None,
+        )
 
 
 def _max_tokens(given: int | None, num_prompt: int, max_model_len: int) -> int:

@@ -41,7 +41,7 @@ class HealthEndpoint:
             raise unavailable(f"No step has ended for {waited_s:.1f} s.", "no_progress")
         return _json(
             {
-                "status": "moving" if self._services.engine.num_inflight else "idle",
+                "status": "moving" if self._services.engine.has_work else "idle",
                 "seconds_without_progress": waited_s,
             }
         )

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from okibi.core.output import FinishReason, RequestOutput
-from okibi.server.engine_client import Generation
+from okibi.server.engine_client import EngineLost, Generation
 from okibi.server.http.call import Call
 from okibi.server.http.errors import ApiError, from_rejection
 from okibi.server.http.run_timer import RunTimer
@@ -61,6 +61,7 @@ class Run:
         self._call = call
         self._generation = generation
         self._timer = timer
+        self._is_accepted = False
         self._choices = {
             request.request_id: _Choice(
                 index,
@@ -107,6 +108,7 @@ class Run:
                 raise from_rejection(output.rejection)
             if output.finish_reason is not None:
                 raise _failure(output)
+        self._is_accepted = True
 
     async def deltas(self, silence_s: float) -> AsyncIterator[Delta | None]:
         """Everything the choices gain; None whenever nothing came for `silence_s`.
@@ -128,11 +130,16 @@ class Run:
 
     def close(self) -> None:
         """Stop what is unfinished. Idempotent."""
+        self._end_open_choices("abort")
+        self._generation.close()
+
+    def _end_open_choices(self, reason: str) -> None:
+        """Count them as ended, unless the call was never accepted."""
         for choice in self._choices.values():
             if choice.is_open:
                 choice.is_open = False
-                self._timer.finished("abort")
-        self._generation.close()
+                if self._is_accepted:
+                    self._timer.finished(reason)
 
     async def _next_output(self, silence_s: float) -> RequestOutput | None:
         try:
@@ -140,6 +147,9 @@ class Run:
                 return await self._generation.next_output()
         except TimeoutError:
             return None
+        except EngineLost:
+            self._end_open_choices("error")
+            raise
 
     def _take(self, choice: _Choice, output: RequestOutput) -> list[Delta]:
         if output.finish_reason in (FinishReason.ABORT, FinishReason.ERROR):

@@ -18,7 +18,7 @@ _ROLES = (*_INSTRUCTION_ROLES, "user", "assistant", "tool", "function")
 class InvalidPrompt(Exception):
     """A prompt that cannot be used; `param` names the offending field of the request."""
 
-    def __init__(self, message: str, param: str) -> None:
+    def __init__(self, message: str, param: str | None) -> None:
         super().__init__(message)
         self.param = param
 
@@ -116,7 +116,7 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
         return call
     try:
         arguments = json.loads(function["arguments"])
-    except ValueError:
+    except (ValueError, RecursionError):
         return call
     return {**call, "function": {**function, "arguments": arguments}}
 

@@ -66,7 +66,14 @@ class PromptMaker:
             return self._render_without_late_system(self._template, shaped, options, refusal)
 
     def from_text(self, text: str, *, add_special_tokens: bool, max_tokens: int) -> PackedTokens:
-        """Tokenise `text`. Raises `TooManyTokens`."""
+        """Tokenise `text`.
+
+        Raises:
+            InvalidPrompt: it is not Unicode text.
+            TooManyTokens: there are more than `max_tokens`.
+        """
+        if _has_surrogate(text):
+            raise InvalidPrompt("the text contains half of a surrogate pair", None)
         return PackedTokens(
             self._encoder.encode(text, add_special_tokens=add_special_tokens, max_tokens=max_tokens)
         )
@@ -94,3 +101,12 @@ class PromptMaker:
             return template.render(milder, options)
         except TemplateRefusal:
             raise InvalidPrompt(str(refusal), "messages") from refusal
+
+
+def _has_surrogate(text: str) -> bool:
+    """Whether `text` cannot be encoded: JSON escapes may spell halves of a pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
