@@ -21,6 +21,7 @@ from okibi.server.http.schemas import GenerationFields
 from okibi.server.prompt.text_encoder import TooManyTokens
 
 MAX_SALT_CHARS = 256
+MAX_REQUESTS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,8 @@ def build_call(
     """
     _check_shared_fields(fields)
     choices = num_choices(fields.n)
+    if choices * len(prompts) > MAX_REQUESTS:
+        raise invalid(f"n times the number of prompts must not exceed {MAX_REQUESTS}", "n")
     if fields.seed is None:
         fields = msgspec.structs.replace(fields, seed=context.seed)
     requests: list[Request] = []

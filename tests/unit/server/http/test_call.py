@@ -19,11 +19,11 @@ LIMITS = Ready(
 )
 
 
-def call_of(*token_ids: int) -> Call:
+def call_of(*token_ids: int, n: int = 2, num_prompts: int = 1) -> Call:
     context = CallContext(call_id="c", model="m", limits=LIMITS, conversation="", seed=1)
     return build_call(
-        GenerationFields(n=2),
-        [PackedTokens.of(token_ids)],
+        GenerationFields(n=n),
+        [PackedTokens.of(token_ids)] * num_prompts,
         context,
         max_tokens=None,
         logprobs=None,
@@ -42,3 +42,9 @@ def test_a_token_that_the_model_does_not_know_is_refused():
     with pytest.raises(ApiError, match="token 50") as caught:
         call_of(1, 50, 2)
     assert caught.value.status == 400
+
+
+def test_choices_and_prompts_do_not_multiply_without_end():
+    assert len(call_of(1, n=2, num_prompts=128).requests) == 256
+    with pytest.raises(ApiError, match="256"):
+        call_of(1, n=3, num_prompts=128)
