@@ -1,20 +1,14 @@
-"""`okibi serve` as a newcomer runs it: the default model, a question, a second turn.
-
-Skipped where the model was not fetched yet: `okibi models pull smollm2`.
-"""
+"""`okibi serve` as a newcomer runs it: the default model, fetched, a question, a second turn."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from okibi.launch.model_catalog import CATALOG, DEFAULT_MODEL
+from okibi.launch.model_catalog import DEFAULT_MODEL
 from tests.support.serve_process import ServeProcess, serving
 
-pytestmark = [
-    pytest.mark.skipif(not CATALOG[DEFAULT_MODEL].is_cached(), reason="smollm2 is not fetched"),
-    pytest.mark.timeout(300),
-]
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
