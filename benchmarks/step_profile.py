@@ -4,7 +4,7 @@ Drives `LocalExecutor` with plans alone: no scheduler, no server. Prefill is one
 step; decode is a batch of sequences at a context length, one token each a step. The profile lists
 the operators of one prefill and one decode step by their own CPU time.
 
-    python benchmarks/step_profile.py [--model NAME_OR_PATH] [--threads N]
+    python -m benchmarks.step_profile [--model NAME_OR_PATH] [--threads N]
 """
 
 import argparse
@@ -29,7 +29,7 @@ from okibi.launch.model_pull import resolve_model
 BLOCK_TOKENS = 16
 NUM_PAGES = 2048
 CHUNK_TOKENS = 512
-NUM_DECODE_STEPS = 20
+NUM_DECODE_STEPS = 15
 NUM_PROFILE_ROWS = 14
 
 
@@ -88,9 +88,9 @@ class Bench:
             samples=True,
         )
 
-    def prefill(self, name: str, num_tokens: int, *, room: int = 0) -> float:
+    def prefill(self, name: str, num_tokens: int) -> float:
         """Prefill in chunks; seconds of all of them."""
-        parts, total_s = self.admit(name, num_tokens + room), 0.0
+        parts, total_s = self.admit(name, num_tokens), 0.0
         for start in range(0, num_tokens, CHUNK_TOKENS):
             length = min(CHUNK_TOKENS, num_tokens - start)
             total_s += self.step(**parts, chunks=(self.chunk(name, start, length),))
@@ -120,9 +120,10 @@ def measure_prefill(bench: Bench, num_tokens: int) -> Result:
 
 
 def measure_decode(bench: Bench, batch: int, context: int) -> Result:
+    """The context is blank pages: a step takes as long whatever they hold."""
     names = [f"sequence {index}" for index in range(batch)]
     for name in names:
-        bench.prefill(name, context, room=NUM_DECODE_STEPS)
+        bench.step(**bench.admit(name, context + NUM_DECODE_STEPS))
     times = [
         bench.step(chunks=tuple(bench.chunk(name, context + step, 1) for name in names))
         for step in range(NUM_DECODE_STEPS)
