@@ -39,9 +39,13 @@ def cut_top_k_top_p(
     ranks first. `top_k` of at least V and `top_p` of 1 keep all. A whole vocabulary is sorted only
     if a row needs more than its `NUM_CANDIDATES` best tokens.
     """
-    sorted_RC = logits_RV.topk(min(NUM_CANDIDATES, logits_RV.shape[-1])).values
+    vocab_size = logits_RV.shape[-1]
+    num_candidates = min(NUM_CANDIDATES, vocab_size)
+    sorted_RC = logits_RV.topk(num_candidates).values
     kept_RC = _kept_ranks(sorted_RC, logits_RV, top_k_R1, top_p_R1)
-    if sorted_RC.shape != logits_RV.shape and bool(kept_RC[:, -1].any()):
+    # Probabilities within a top_k need all of its logits.
+    needs_more_R1 = kept_RC[:, -1:] | ((num_candidates < top_k_R1) & (top_k_R1 < vocab_size))
+    if num_candidates < vocab_size and bool(needs_more_R1.any()):
         sorted_RC = logits_RV.sort(dim=-1, descending=True).values
         kept_RC = _kept_ranks(sorted_RC, logits_RV, top_k_R1, top_p_R1)
     num_kept_R1 = kept_RC.sum(dim=-1, keepdim=True).clamp_(min=1)
@@ -58,7 +62,10 @@ def _kept_ranks(
     top_k_R1: torch.Tensor,
     top_p_R1: torch.Tensor,
 ) -> torch.Tensor:
-    """Which of the largest logits stay; a row that keeps its last one may need more of them."""
+    """Which of the largest logits stay; a row that keeps its last one may need more of them.
+
+    `top_k` is at most the number of `sorted_RC`, or no cut at all.
+    """
     weights_RC = (sorted_RC - sorted_RC[:, :1]).double().exp()
     in_top_k_RC = torch.arange(sorted_RC.shape[-1], device=sorted_RC.device) < top_k_R1
     all_RV = (logits_RV - sorted_RC[:, :1]).exp()

@@ -59,6 +59,11 @@ def test_equals_sorting(seed, spread, levels, rows):
     assert kept(logits_RV, top_k, top_p) == expected
 
 
+def test_a_nucleus_is_of_the_top_k_even_beyond_the_candidates():
+    (found,) = kept(torch.zeros(1, VOCAB_SIZE), [2 * NUM_CANDIDATES], [0.25])
+    assert found == set(range(NUM_CANDIDATES // 2))
+
+
 def test_both_ways_are_taken():
     flat, peaked = torch.zeros(1, VOCAB_SIZE), torch.zeros(1, VOCAB_SIZE)
     peaked[0, 5] = 30.0
