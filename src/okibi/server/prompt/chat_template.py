@@ -61,7 +61,7 @@ class ChatTemplate:
             return self._template.render(messages=messages, **options)
         except TemplateRefusal:
             raise
-        except (jinja2.TemplateError, TypeError, ValueError, LookupError) as error:
+        except (jinja2.TemplateError, TypeError, ValueError, LookupError, RecursionError) as error:
             raise TemplateRefusal(f"the model's chat template failed: {error}") from error
 
 

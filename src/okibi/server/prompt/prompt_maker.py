@@ -49,9 +49,8 @@ class PromptMaker:
             InvalidPrompt: the messages are wrong, or the template refuses them.
             TooManyTokens: there are more than `max_tokens`.
         """
-        return self.from_text(
-            self.render(messages, options), add_special_tokens=False, max_tokens=max_tokens
-        )
+        text = self.render(messages, options)
+        return self._encode(text, "messages", add_special_tokens=False, max_tokens=max_tokens)
 
     def render(self, messages: Sequence[ChatMessage], options: Mapping[str, Any]) -> str:
         """The conversation as text. Raises `InvalidPrompt`."""
@@ -69,13 +68,11 @@ class PromptMaker:
         """Tokenise `text`.
 
         Raises:
-            InvalidPrompt: it is not Unicode text.
+            InvalidPrompt: it is not Unicode text, or cannot be cut.
             TooManyTokens: there are more than `max_tokens`.
         """
-        if _has_surrogate(text):
-            raise InvalidPrompt("the text contains half of a surrogate pair", None)
-        return PackedTokens(
-            self._encoder.encode(text, add_special_tokens=add_special_tokens, max_tokens=max_tokens)
+        return self._encode(
+            text, "prompt", add_special_tokens=add_special_tokens, max_tokens=max_tokens
         )
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -86,6 +83,20 @@ class PromptMaker:
         """The vocabulary's entries for a prompt's tokens."""
         ids = array("i", prompt.packed)
         return [self._tokenizer.id_to_token(token_id) or "" for token_id in ids]
+
+    def _encode(
+        self, text: str, field: str, *, add_special_tokens: bool, max_tokens: int
+    ) -> PackedTokens:
+        """Tokenise `text`; a refusal names `field`."""
+        if _has_surrogate(text):
+            raise InvalidPrompt("the text contains half of a surrogate pair", field)
+        try:
+            packed = self._encoder.encode(
+                text, add_special_tokens=add_special_tokens, max_tokens=max_tokens
+            )
+        except InvalidPrompt as error:
+            raise InvalidPrompt(str(error), field) from None
+        return PackedTokens(packed)
 
     @staticmethod
     def _render_without_late_system(

@@ -104,7 +104,7 @@ class TextEncoder:
             raise InvalidPrompt(
                 f"a stretch of {len(text):,} characters has no place where it may be cut; at most "
                 f"{MAX_UNCUT_CHARS:,} are tokenised at once",
-                "prompt",
+                None,
             )
         # The batch call lets other threads run meanwhile; the single one does not.
         (encoding,) = self._tokenizer.encode_batch_fast([text], add_special_tokens=False)
