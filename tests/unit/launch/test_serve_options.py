@@ -69,3 +69,20 @@ def test_help_shows_every_flag():
     for field in dataclasses.fields(ServeOptions):
         if field.name != "model":
             assert "--" + field.name.replace("_", "-") in text
+
+
+# A policy that does not exist ends every start below before any model is looked for.
+NO_START = ("serve", "--port", "0", "--scheduling-policy", "none")
+
+
+@pytest.mark.parametrize("key", ["", "schlüssel", "two\nlines"])
+def test_a_key_that_protects_nothing_is_refused(key: str):
+    result = CliRunner().invoke(app, [*NO_START, "--api-key", key])
+    assert result.exit_code != 0
+    assert "--api-key must" in result.output + str(result.exception)
+
+
+def test_an_open_door_without_a_key_is_pointed_out():
+    opened = CliRunner().invoke(app, [*NO_START, "--host", "0.0.0.0"])  # noqa: S104
+    assert "set --api-key" in opened.output
+    assert "set --api-key" not in CliRunner().invoke(app, NO_START).output
