@@ -142,6 +142,7 @@ def test_a_failure_in_a_stream_is_a_framed_error():
         client = server.client()
         assert client.get("/ready").status_code == 503
         assert client.get("/health").status_code == 200
+        assert client.post("/reset_prefix_cache").status_code == 503
         late = client.post(CHAT, json=body())
         assert late.status_code == 503
         assert late.json()["error"]["code"] == "engine_unavailable"

@@ -1,5 +1,7 @@
 """Bad requests: each gets a 4xx in the API's shape that names the field, and harms nobody."""
 
+import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -241,10 +243,28 @@ def test_arguments_nested_without_end_are_passed_on_as_text(server: RunningServe
     assert response.status_code in (200, 400)
 
 
-def test_half_a_surrogate_pair_is_refused(server: RunningServer):
-    content = b'{"messages": [{"role": "user", "content": "a \\ud800 b"}]}'
-    response = server.client().post(
-        CHAT, content=content, headers={"content-type": "application/json"}
-    )
-    assert response.status_code == 400
-    error_of(response)
+def test_more_ids_than_a_sequence_has_are_refused_before_they_are_read(server: RunningServer):
+    response = server.client().post("/detokenize", json={"tokens": [-1] * 10_000})
+    assert error_of(response)["code"] == "context_length_exceeded"
+    assert error_of(response)["param"] == "tokens"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\nhost: a\r\n" + b"x: y\r\n" * 11_000 + b"\r\n", 431),
+        (b"GET /health HTTP/1.1\r\nhost: a\r\nx: " + b"y" * 66_000, 431),
+        (b"GET /" + b"y" * 66_000, 431),
+        (b"nonsense\r\n\r\n", 400),
+    ],
+)
+def test_a_flood_of_headers_is_cut_off(server: RunningServer, head: bytes, status: int):
+    url = httpx.URL(server.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=10) as sock:
+        sock.sendall(head)
+        answer = b""
+        while chunk := sock.recv(65536):
+            answer += chunk
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+    assert set(json.loads(answer.split(b"\r\n\r\n")[1])["error"]) >= {"message", "code"}
+    assert server.client().get("/health").status_code == 200

@@ -34,6 +34,7 @@ from okibi.server.http.body import BodyReader
 from okibi.server.http.latency import Latency
 from okibi.server.http.lifecycle import Lifecycle
 from okibi.server.http.services import ServerConfig, Services
+from okibi.server.http_protocol import BoundedHttp
 from okibi.server.live_driver import LiveDriver
 from okibi.server.prompt.assets import TextAssets
 from okibi.server.prompt.prompt_maker import PromptMaker
@@ -168,6 +169,7 @@ class _Engine:
         config = make_config(
             **({"eos_token_ids": (END_ID,), "max_num_batched_tokens": 256} | setup.replica)
         )
+        self._config = config
         self.replica = Replica(config, layout)
         self.executor = HandledExecutor(CheckingExecutor(model=model))
         self.executor.allocate(layout)
@@ -189,7 +191,7 @@ class _Engine:
         self._thread.join()
 
     def _run(self) -> None:
-        self._link.receive_into(self._driver.post)
+        self._link.receive_into(self._driver.post, self._driver.fail)
         self._link.send(
             Ready(
                 max_model_len=self.replica.max_model_len,
@@ -197,6 +199,8 @@ class _Engine:
                 pool_tokens=self._layout.max_tokens(),
                 vocab_size=VOCAB_SIZE,
                 eos_token_ids=(END_ID,),
+                max_unfinished=self._config.max_unfinished,
+                scheduling_policy=self._config.scheduling_policy,
                 stats=self.replica.stats(),
             )
         )
@@ -237,6 +241,7 @@ class _Front:
         self._server = uvicorn.Server(
             uvicorn.Config(
                 make_app(self.services),
+                http=BoundedHttp,
                 lifespan="off",
                 log_config=None,
                 timeout_graceful_shutdown=1,

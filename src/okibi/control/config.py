@@ -61,6 +61,11 @@ class ReplicaConfig:
         if not 1 <= self.max_inflight_steps <= 2:
             raise ConfigError("--max-inflight-steps must be 1 or 2")
 
+    @property
+    def max_unfinished(self) -> int:
+        """Requests that may run or wait at the same time."""
+        return self.max_num_seqs + self.max_num_queued
+
     def servable_len(self, layout: KVCacheLayout) -> int:
         """The longest sequence that the model allows and an empty pool can hold."""
         return min(self.max_model_len, layout.max_tokens())

@@ -48,7 +48,7 @@ class Replica:
         self._servable_len = config.servable_len(layout)
         self._limits = AdmissionLimits(
             servable_len=self._servable_len,
-            max_unfinished=config.max_num_seqs + config.max_num_queued,
+            max_unfinished=config.max_unfinished,
             max_waiting_tokens=config.max_num_queued_tokens,
         )
         self._kv_cache = KVCacheManager(layout, eviction_policy=config.eviction_policy)

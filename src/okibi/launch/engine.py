@@ -82,7 +82,7 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
         link.send(News(tuple(outputs), stats))
 
     driver = LiveDriver(replica, executor, clock, emit)
-    link.receive_into(driver.post)
+    link.receive_into(driver.post, driver.fail)
     link.send(
         Ready(
             max_model_len=replica.max_model_len,
@@ -90,6 +90,8 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
             pool_tokens=layout.max_tokens(),
             vocab_size=model.arch.vocab_size,
             eos_token_ids=eos_token_ids,
+            max_unfinished=config.max_unfinished,
+            scheduling_policy=config.scheduling_policy,
             stats=replica.stats(),
         )
     )

@@ -6,6 +6,7 @@ Lives on one event loop; it starts and watches no process.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from okibi.control.stats import ReplicaStats
 from okibi.core.clock import Clock
 from okibi.core.errors import ConfigError, OkibiError
 from okibi.core.ids import RequestId
-from okibi.core.messages import Abort, Message, ResetPrefixCache, Submit
+from okibi.core.messages import Abort, Drain, Message, ResetPrefixCache, Submit
 from okibi.core.output import RequestOutput
 from okibi.core.request import Request
 from okibi.server.engine_link import event_address, message_address
@@ -141,8 +142,6 @@ class EngineClient:
         Raises:
             EngineLost: there is no engine to send to.
         """
-        if self._lost is not None:
-            raise self._lost
         generation = Generation((request.request_id for request in requests), self._abort)
         was_idle = not self.has_work
         self._send(Submit(requests))
@@ -153,14 +152,26 @@ class EngineClient:
         return generation
 
     def reset_prefix_cache(self) -> None:
-        """Have the engine drop every cached block that no request uses."""
+        """Have the engine drop every cached block that no request uses.
+
+        Raises:
+            EngineLost: there is no engine to send to.
+        """
         self._send(ResetPrefixCache())
 
+    def drain(self) -> None:
+        """Have the engine refuse new requests from now on. Raises `EngineLost`."""
+        self._send(Drain())
+
     def _abort(self, request_id: RequestId) -> None:
-        if self._generations.pop(request_id, None) is not None and self._lost is None:
-            self._send(Abort(request_id))
+        if self._generations.pop(request_id, None) is not None:
+            # Whoever stops waiting has no use for the news that the engine is lost.
+            with contextlib.suppress(EngineLost):
+                self._send(Abort(request_id))
 
     def _send(self, message: Message) -> None:
+        if self._lost is not None:
+            raise self._lost
         try:
             self._messages.send(encode_message(message), zmq.NOBLOCK)
         except zmq.Again:

@@ -5,6 +5,7 @@ thread. Each socket is used by one thread at a time, as ZeroMQ demands. The othe
 `engine_client`.
 """
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -12,10 +13,17 @@ from threading import Thread
 import msgspec
 import zmq
 
+from okibi.core.errors import OkibiError
 from okibi.core.messages import Message
 from okibi.server.engine_protocol import FromEngine, decode_message, encode_event
 
+_log = logging.getLogger("okibi.engine")
+
 LINGER_MS = 1000
+
+
+class LinkError(OkibiError):
+    """The other end sent something that is no message."""
 
 
 def message_address(folder: Path) -> str:
@@ -45,9 +53,17 @@ class EngineLink:
     def send(self, event: FromEngine) -> None:
         self._events.send(encode_event(event))
 
-    def receive_into(self, post: Callable[[Message], None]) -> None:
-        """Hand every message to `post` from now on, on a thread of the link."""
-        self._thread = Thread(target=self._receive, args=(post,), name="okibi-inbox", daemon=True)
+    def receive_into(
+        self, post: Callable[[Message], None], fail: Callable[[LinkError], None]
+    ) -> None:
+        """Hand every message to `post` from now on, on a thread of the link.
+
+        `fail` learns of a frame that is no message: what it asked for is lost, so that going on
+        would leave a client waiting for ever.
+        """
+        self._thread = Thread(
+            target=self._receive, args=(post, fail), name="okibi-inbox", daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:
@@ -58,7 +74,7 @@ class EngineLink:
         # Ends the wait of the receiving thread, which then closes its own socket.
         self._context.term()
 
-    def _receive(self, post: Callable[[Message], None]) -> None:
+    def _receive(self, post: Callable[[Message], None], fail: Callable[[LinkError], None]) -> None:
         while True:
             try:
                 frame = self._messages.recv()
@@ -66,6 +82,9 @@ class EngineLink:
                 self._messages.close()
                 return
             try:
-                post(decode_message(frame))
-            except msgspec.DecodeError:
+                message = decode_message(frame)
+            except msgspec.DecodeError as error:
+                _log.error("a frame of %d bytes is no message: %s", len(frame), error)
+                fail(LinkError(f"the engine got a frame that is no message: {error}"))
                 continue
+            post(message)

@@ -63,6 +63,8 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
         pool_tokens: Tokens that the whole KV pool holds.
         vocab_size: Token ids below it are valid.
         eos_token_ids: Tokens that end a generation.
+        max_unfinished: Requests that may run or wait at the same time.
+        scheduling_policy: See `control.config.ReplicaConfig`.
         stats: The replica before its first request.
     """
 
@@ -71,6 +73,8 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, tag="ready"):
     pool_tokens: int
     vocab_size: int
     eos_token_ids: tuple[int, ...]
+    max_unfinished: int
+    scheduling_policy: str
     stats: ReplicaStats
 
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 import uvicorn
 from starlette.types import ASGIApp
 
-from okibi.server.engine_client import EngineClient
+from okibi.server.engine_client import EngineClient, EngineLost
 from okibi.server.http.lifecycle import Lifecycle
+from okibi.server.http_protocol import BoundedHttp
 
 _FLUSH_S = 5.0
 _KEEP_ALIVE_S = 330
@@ -43,7 +44,7 @@ class HttpHost:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=BoundedHttp,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -88,6 +89,8 @@ class HttpHost:
 
     async def _drain(self, engine_lost: asyncio.Task[str]) -> None:
         self._lifecycle.begin_drain()
+        with contextlib.suppress(EngineLost):
+            self._engine.drain()
         self._show(
             f"stopping: running requests have {self._shutdown_timeout_s:g} s to finish; "
             "a second signal ends them now"

@@ -37,6 +37,10 @@ class LiveDriver:
         """Hand a message over, from any thread."""
         self._inbox.put(message)
 
+    def fail(self, error: Exception) -> None:
+        """End `run` with `error`, from any thread."""
+        self._inbox.put(error)
+
     def stop(self) -> None:
         """End `run` after the events that are already here, from any thread."""
         self._inbox.put(None)

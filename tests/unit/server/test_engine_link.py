@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
 from okibi.core.token_source import PackedTokens, SegmentTokens
 from okibi.server.engine_client import EngineClient, EngineLost, Generation
-from okibi.server.engine_link import EngineLink
+from okibi.server.engine_link import EngineLink, LinkError, message_address
 from okibi.server.engine_protocol import (
     Failed,
     Loading,
@@ -52,6 +53,8 @@ READY = Ready(
     pool_tokens=256,
     vocab_size=997,
     eos_token_ids=(1, 2),
+    max_unfinished=10,
+    scheduling_policy="fcfs",
     stats=make_replica().stats(),
 )
 
@@ -238,7 +241,7 @@ def with_link(check: Callable[[EngineClient, EngineLink, list[Any]], Awaitable[N
         arrived: list[Any] = []
         link = EngineLink(folder)
         client = EngineClient(folder, VirtualClock())
-        link.receive_into(arrived.append)
+        link.receive_into(arrived.append, arrived.append)
         try:
             await asyncio.wait_for(check(client, link, arrived), 20)
         finally:
@@ -315,3 +318,54 @@ def test_a_failed_start_says_whose_fault_it_is(is_config: bool, kind: type[Excep
             await client.wait_ready(lambda _: None)
 
     with_link(check)
+
+
+def test_what_cannot_be_sent_is_not_waited_for():
+    """No engine takes the messages: the queue fills, and nothing leaks or breaks on the way out."""
+
+    async def fill(folder: Path) -> None:
+        client = EngineClient(folder, VirtualClock())
+        generations: list[Generation] = []
+
+        def submit_on() -> None:
+            while len(generations) < 10_000:
+                generations.append(client.submit((request(f"r{len(generations)}"),)))
+
+        with pytest.raises(EngineLost, match="does not take"):
+            submit_on()
+        assert client.num_inflight == len(generations)
+        for generation in generations:
+            generation.close()
+        assert client.num_inflight == 0
+        client.close()
+
+    with tempfile.TemporaryDirectory(prefix="okibi-") as folder:
+        asyncio.run(fill(Path(folder)))
+
+
+def test_a_lost_engine_takes_no_orders():
+    async def check(client: EngineClient, link: EngineLink, arrived: list[Any]) -> None:
+        client.drain()
+        client.reset_prefix_cache()
+        while len(arrived) < 2:
+            await asyncio.sleep(0.01)
+        assert arrived == [Drain(), ResetPrefixCache()]
+        client.lose("gone")
+        for order in (client.drain, client.reset_prefix_cache):
+            with pytest.raises(EngineLost, match="gone"):
+                order()
+
+    with_link(check)
+
+
+def test_a_frame_that_is_no_message_ends_the_engine():
+    served = Served()
+    with tempfile.TemporaryDirectory(prefix="okibi-") as name, zmq.Context() as context:
+        link = EngineLink(Path(name))
+        link.receive_into(served.driver.post, served.driver.fail)
+        with context.socket(zmq.PUSH) as stranger:
+            stranger.connect(message_address(Path(name)))
+            stranger.send(b"nonsense")
+            served._thread.join(10)
+        link.close()
+    assert isinstance(served.failure, LinkError)

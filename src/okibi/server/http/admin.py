@@ -21,6 +21,6 @@ class AdminEndpoint:
         return Response(self._metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     async def reset_prefix_cache(self, _: Request) -> Response:
-        """Drop every cached block that no request uses."""
+        """Drop every cached block that no request uses. 503 without an engine."""
         self._services.engine.reset_prefix_cache()
         return Response(status_code=200)

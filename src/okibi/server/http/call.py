@@ -7,6 +7,7 @@ submits nothing.
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 import msgspec
 
@@ -22,6 +23,7 @@ from okibi.server.prompt.text_encoder import TooManyTokens
 
 MAX_SALT_CHARS = 256
 MAX_REQUESTS = 256
+_RETRY_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +60,41 @@ class CallContext:
 
     Attributes:
         model: The name to answer with.
+        field: Where the prompts come from, in the client's words.
+        choices: Requests a prompt, as `checked_choices` allows them.
         conversation: See `core.request.Request`.
         seed: For the first choice, if the request brings none.
     """
 
     call_id: str
     model: str
+    field: str
     limits: Ready
+    choices: int
     conversation: str
     seed: int
+
+
+def checked_choices(fields: GenerationFields, num_prompts: int, limits: Ready) -> int:
+    """How many choices each prompt gets. Costs nothing, so it goes before any work on the text.
+
+    Raises:
+        ApiError: 400 for more requests than any server takes in one call, 429 for more than this
+            one takes at all.
+    """
+    choices = num_choices(fields.n)
+    num_requests = choices * num_prompts
+    if num_requests > MAX_REQUESTS:
+        raise invalid(f"n times the number of prompts must not exceed {MAX_REQUESTS}", "n")
+    if num_requests > limits.max_unfinished:
+        raise ApiError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            f"The call makes {num_requests} requests; this server takes {limits.max_unfinished} "
+            "at a time.",
+            code="queue_full",
+            retry_after_s=_RETRY_AFTER_S,
+        )
+    return choices
 
 
 def build_call(
@@ -88,23 +116,21 @@ def build_call(
         ApiError: 400 that names the field.
     """
     _check_shared_fields(fields)
-    choices = num_choices(fields.n)
-    if choices * len(prompts) > MAX_REQUESTS:
-        raise invalid(f"n times the number of prompts must not exceed {MAX_REQUESTS}", "n")
+    _check_priority(fields.priority, context.limits.scheduling_policy)
     if fields.seed is None:
         fields = msgspec.structs.replace(fields, seed=context.seed)
     requests: list[Request] = []
     for prompt in prompts:
-        _check_vocabulary(prompt, context.limits.vocab_size)
+        _check_vocabulary(prompt, context)
         sampling = sampling_params(
             fields,
-            max_tokens=_max_tokens(max_tokens, len(prompt), context.limits.max_model_len),
+            max_tokens=_max_tokens(max_tokens, len(prompt), context),
             logprobs=logprobs,
             vocab_size=context.limits.vocab_size,
             renamed=renamed,
         )
-        _check_context(len(prompt), sampling.max_tokens, context.limits.max_model_len)
-        for choice in range(choices):
+        _check_context(len(prompt), sampling.max_tokens, context)
+        for choice in range(context.choices):
             request = Request(
                 request_id=RequestId(f"{context.call_id}-{len(requests)}"),
                 prompt=prompt,
@@ -126,10 +152,10 @@ def build_call(
     )
 
 
-def overflow_of(error: TooManyTokens, limits: Ready) -> ApiError:
+def overflow_of(error: TooManyTokens, limits: Ready, field: str) -> ApiError:
     """The answer to a prompt so long that counting it was given up."""
     return context_overflow(
-        error.num_tokens, limits.max_model_len, "your messages resulted in at least"
+        error.num_tokens, limits.max_model_len, f"your {field} resulted in at least", field
     )
 
 
@@ -140,34 +166,46 @@ def _check_shared_fields(fields: GenerationFields) -> None:
         )
     if fields.cache_salt is not None and not 0 < len(fields.cache_salt) <= MAX_SALT_CHARS:
         raise invalid(f"cache_salt must have 1 to {MAX_SALT_CHARS} characters", "cache_salt")
-    if not -(2**31) <= fields.priority < 2**31:
+
+
+def _check_priority(priority: int, scheduling_policy: str) -> None:
+    if not -(2**31) <= priority < 2**31:
         raise invalid("priority must fit in a signed 32-bit integer", "priority")
+    if priority and scheduling_policy != "priority":
+        raise invalid(
+            "priority has no effect on this server: leave it out, or start the server with "
+            "--scheduling-policy priority",
+            "priority",
+        )
 
 
-def _check_vocabulary(prompt: PackedTokens, vocab_size: int) -> None:
+def _check_vocabulary(prompt: PackedTokens, context: CallContext) -> None:
     """A tokenizer may know added tokens that the model has no embedding for."""
-    ids = array("i", prompt.packed)
+    ids, vocab_size = array("i", prompt.packed), context.limits.vocab_size
     if ids and max(ids) >= vocab_size:
         raise invalid(
             f"the prompt contains token {max(ids)}, but the model knows only the ids up to "
             f"{vocab_size - 1}",
-            None,
+            context.field,
         )
 
 
-def _max_tokens(given: int | None, num_prompt: int, max_model_len: int) -> int:
+def _max_tokens(given: int | None, num_prompt: int, context: CallContext) -> int:
+    max_model_len, field = context.limits.max_model_len, context.field
     if num_prompt >= max_model_len:
-        raise context_overflow(num_prompt, max_model_len, "your messages resulted in")
+        raise context_overflow(num_prompt, max_model_len, f"your {field} resulted in", field)
     return max_model_len - num_prompt if given is None else given
 
 
-def _check_context(num_prompt: int, max_tokens: int, max_model_len: int) -> None:
+def _check_context(num_prompt: int, max_tokens: int, context: CallContext) -> None:
+    max_model_len, field = context.limits.max_model_len, context.field
     if num_prompt + max_tokens > max_model_len:
         raise context_overflow(
             num_prompt + max_tokens,
             max_model_len,
-            f"you requested {max_tokens} tokens for the completion and your messages have "
+            f"you requested {max_tokens} tokens for the completion and your {field} resulted in "
             f"{num_prompt}, together",
+            field,
         )
 
 

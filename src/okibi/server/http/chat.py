@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
 from okibi.core.token_source import PackedTokens
-from okibi.server.http.call import Call, CallContext, build_call, overflow_of
+from okibi.server.http.call import Call, CallContext, build_call, checked_choices, overflow_of
 from okibi.server.http.chat_format import ChatFormat
 from okibi.server.http.conversation import conversation_hint, opening_name
 from okibi.server.http.errors import invalid
@@ -38,6 +38,7 @@ class ChatEndpoint:
         fields = decode_body(body, ChatBody)
         model = services.check_model(fields.model)
         _refuse_forced_tools(fields)
+        choices = checked_choices(fields, 1, services.engine.limits)
         prompt = render_chat(fields, services, add_generation_prompt=True)
         max_tokens, renamed = fields.max_tokens, {}
         if fields.max_completion_tokens is not None:
@@ -46,7 +47,9 @@ class ChatEndpoint:
         context = CallContext(
             call_id=f"chatcmpl-{secrets.token_hex(12)}",
             model=model,
+            field="messages",
             limits=services.engine.limits,
+            choices=choices,
             conversation=conversation_hint(request.headers, fields.prompt_cache_key)
             or opening_name(fields.messages or []),
             seed=services.seeds.randrange(MAX_SEED),
@@ -91,7 +94,7 @@ def render_chat(
             fields.messages or [], options, max_tokens=services.counting_limit
         )
     except TooManyTokens as error:
-        raise overflow_of(error, limits) from None
+        raise overflow_of(error, limits, "messages") from None
 
 
 def _num_logprobs(fields: ChatBody) -> int | None:

@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
 from okibi.core.token_source import PackedTokens
-from okibi.server.http.call import Call, CallContext, build_call, overflow_of
+from okibi.server.engine_protocol import Ready
+from okibi.server.http.call import Call, CallContext, build_call, checked_choices, overflow_of
 from okibi.server.http.completion_format import CompletionFormat
 from okibi.server.http.conversation import conversation_hint
-from okibi.server.http.errors import invalid
+from okibi.server.http.errors import context_overflow, invalid
 from okibi.server.http.generate import generate
 from okibi.server.http.reply_format import ReplyFormat
 from okibi.server.http.schemas import CompletionBody, decode_body
@@ -39,16 +40,20 @@ class CompletionEndpoint:
         fields = decode_body(body, CompletionBody)
         model = services.check_model(fields.model)
         _refuse_unsupported(fields)
+        prompts = _split_prompts(fields.prompt)
+        choices = checked_choices(fields, len(prompts), services.engine.limits)
         context = CallContext(
             call_id=f"cmpl-{secrets.token_hex(12)}",
             model=model,
+            field="prompt",
             limits=services.engine.limits,
+            choices=choices,
             conversation=conversation_hint(request.headers, fields.prompt_cache_key),
             seed=services.seeds.randrange(MAX_SEED),
         )
         call = build_call(
             fields,
-            [self._prompt(prompt, fields) for prompt in _split_prompts(fields.prompt)],
+            [self._prompt(prompt, fields) for prompt in prompts],
             context,
             max_tokens=DEFAULT_MAX_TOKENS if fields.max_tokens is None else fields.max_tokens,
             logprobs=fields.logprobs,
@@ -74,18 +79,22 @@ class CompletionEndpoint:
                     max_tokens=services.counting_limit,
                 )
             except TooManyTokens as error:
-                raise overflow_of(error, limits) from None
+                raise overflow_of(error, limits, "prompt") from None
         else:
-            packed = pack_ids(prompt, limits.vocab_size, "prompt")
+            packed = pack_ids(prompt, limits, "prompt")
         if not len(packed):
             raise invalid("prompt must have at least one token", "prompt")
         return packed
 
 
-def pack_ids(token_ids: Sequence[int], vocab_size: int, field: str) -> PackedTokens:
-    """Raises `ApiError` 400 if an id is not in the vocabulary."""
-    if token_ids and not (min(token_ids) >= 0 and max(token_ids) < vocab_size):
-        raise invalid(f"{field} must hold token ids from 0 to {vocab_size - 1}", field)
+def pack_ids(token_ids: Sequence[int], limits: Ready, field: str) -> PackedTokens:
+    """Raises `ApiError` 400 if there are too many, or one is not in the vocabulary."""
+    if len(token_ids) > limits.max_model_len:
+        raise context_overflow(
+            len(token_ids), limits.max_model_len, f"your {field} resulted in", field
+        )
+    if token_ids and not (min(token_ids) >= 0 and max(token_ids) < limits.vocab_size):
+        raise invalid(f"{field} must hold token ids from 0 to {limits.vocab_size - 1}", field)
     return PackedTokens.of(token_ids)
 
 

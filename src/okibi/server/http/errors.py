@@ -81,12 +81,12 @@ def invalid(message: str, param: str | None, code: str | None = None) -> ApiErro
     return ApiError(HTTPStatus.BAD_REQUEST, message, param=param, code=code)
 
 
-def context_overflow(num_tokens: int, max_model_len: int, what: str) -> ApiError:
-    """More tokens than the model can take; `what` says what they are."""
+def context_overflow(num_tokens: int, max_model_len: int, what: str, field: str) -> ApiError:
+    """More tokens than the model can take; `what` says what they are, `field` what to shorten."""
     return invalid(
         f"This model's maximum context length is {max_model_len} tokens. However, {what} "
-        f"{num_tokens} tokens. Please reduce the length of the messages or completion.",
-        "messages",
+        f"{num_tokens} tokens. Please reduce the length of the {field} or completion.",
+        field,
         "context_length_exceeded",
     )
 
@@ -109,7 +109,7 @@ def from_rejection(rejection: Rejection) -> ApiError:
         case RejectReason.DRAINING:
             return unavailable(rejection.message, "draining", rejection.retry_after_s)
         case RejectReason.CONTEXT_LENGTH_EXCEEDED:
-            return invalid(rejection.message, "messages", "context_length_exceeded")
+            return invalid(rejection.message, None, "context_length_exceeded")
         case RejectReason.INVALID:
             return invalid(rejection.message, None, "invalid_request")
 

@@ -67,10 +67,10 @@ class TokenizeEndpoint:
                 max_tokens=self._services.counting_limit,
             )
         except TooManyTokens as error:
-            raise overflow_of(error, self._services.engine.limits) from None
+            raise overflow_of(error, self._services.engine.limits, "prompt") from None
 
     def _detokenize(self, body: bytes) -> bytes:
         fields = decode_body(body, DetokenizeBody)
         self._services.check_model(fields.model)
-        pack_ids(fields.tokens, self._services.engine.limits.vocab_size, "tokens")
+        pack_ids(fields.tokens, self._services.engine.limits, "tokens")
         return msgspec.json.encode({"prompt": self._services.prompts.decode(fields.tokens)})
