@@ -165,6 +165,8 @@ def test_a_failure_before_the_answer_is_a_503():
         response = server.client().post(CHAT, json=body())
         assert response.status_code == 503
         assert response.json()["error"]["code"] == "engine_unavailable"
+        assert server.metric("okibi:requests_finished_total", reason="error") == 1
+        assert server.metric("okibi:requests_finished_total", reason="abort") == 0
 
 
 def test_progress_tells_a_frozen_engine_from_an_idle_one():

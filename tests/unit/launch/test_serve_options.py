@@ -83,6 +83,6 @@ def test_a_key_that_protects_nothing_is_refused(key: str):
 
 
 def test_an_open_door_without_a_key_is_pointed_out():
-    opened = CliRunner().invoke(app, [*NO_START, "--host", "0.0.0.0"])  # noqa: S104
+    opened = CliRunner().invoke(app, [*NO_START, "--host", "0.0.0.0"])
     assert "set --api-key" in opened.output
     assert "set --api-key" not in CliRunner().invoke(app, NO_START).output
