@@ -9,6 +9,7 @@ the operators of one prefill and one decode step by their own CPU time.
 
 import argparse
 import statistics
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from okibi.core.arch import kv_specs
 from okibi.core.clock import WallClock
-from okibi.core.ids import GroupId, PageId, RequestId, StepId
+from okibi.core.ids import GroupId, RequestId, StepId
 from okibi.core.plan import AdmittedRequest, BatchPlan, BlockTableUpdate, ScheduledChunk
 from okibi.core.sampling import SamplingParams
 from okibi.core.token_source import PackedTokens
@@ -72,7 +73,7 @@ class Bench:
             request_id=request_id,
             group_id=GroupId(0),
             start_block=0,
-            pages=tuple(PageId(page) for page in pages),
+            pages=array("i", pages).tobytes(),
         )
         return {"admitted": (admitted,), "table_updates": (update,)}
 

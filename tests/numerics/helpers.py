@@ -3,6 +3,7 @@
 Pages are handed out in a scattered order, so that no test depends on pages being neighbours.
 """
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,7 +115,7 @@ class PagedRunner:
             request_id=one.request.request_id,
             group_id=GroupId(0),
             start_block=first,
-            pages=tuple(PageId(page) for page in one.pages[first:]),
+            pages=array("i", one.pages[first:]).tobytes(),
         )
 
 

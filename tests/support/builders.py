@@ -3,6 +3,7 @@
 Owns no state and no assertions. Layouts are tiny on purpose, so that pools run full.
 """
 
+from array import array
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -114,7 +115,7 @@ def pages(request: Request, *page_ids: int, start_block: int = 0) -> BlockTableU
         request_id=request.request_id,
         group_id=group,
         start_block=start_block,
-        pages=tuple(page_ids),  # type: ignore[arg-type]
+        pages=array("i", page_ids).tobytes(),
     )
 
 

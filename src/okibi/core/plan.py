@@ -54,12 +54,16 @@ class AdmittedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockTableUpdate:
-    """Pages of one group appended to a request's block table, from block `start_block` on."""
+    """Blocks of one group appended to a request's block table, from block `start_block` on.
+
+    Attributes:
+        pages: Packed int32 page ids: all pages of the first block, then of the next one.
+    """
 
     request_id: RequestId
     group_id: GroupId
     start_block: int
-    pages: tuple[PageId, ...]
+    pages: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,17 @@ as well.
 from array import array
 from dataclasses import dataclass, field
 
+from okibi.core.ids import GroupId
 from okibi.kvcache.prefix_index import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class NewPages:
+    """Packed int32 page ids appended to one group's table, from block `start_block` on."""
+
+    group_id: GroupId
+    start_block: int
+    pages: bytes
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ It never decides who runs and never touches bytes.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from okibi.core.ids import GroupId, PageId
+from okibi.core.ids import PageId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import PageCopy
 from okibi.core.token_source import TokenSequence
-from okibi.kvcache.block_table import GroupTable
+from okibi.kvcache.block_table import GroupTable, NewPages
 from okibi.kvcache.groups.full_attention import FullAttentionGroup
 from okibi.kvcache.page_pool import PagePool
 from okibi.kvcache.prefix_index import IndexMatch
@@ -34,15 +34,6 @@ class Allocation:
 
     tables: tuple[GroupTable, ...]
     copies: tuple[PageCopy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NewPages:
-    """Pages appended to one group's block table, from block `start_block` on."""
-
-    group_id: GroupId
-    start_block: int
-    pages: tuple[PageId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +129,7 @@ class KVCacheManager:
     def block_tables(self, allocation: Allocation) -> tuple[NewPages, ...]:
         """All pages so far, for an executor that has just met the request."""
         return tuple(
-            _new_pages(group.group_id, 0, table.pages)
+            NewPages(group.group_id, 0, table.pages.tobytes())
             for group, table in zip(self._groups, allocation.tables, strict=True)
             if table.pages
         )
@@ -186,7 +177,7 @@ class KVCacheManager:
         self, group: FullAttentionGroup, table: GroupTable, num_tokens: int
     ) -> NewPages:
         pages = self._pool.take(group.num_missing_pages(table, num_tokens))
-        added = _new_pages(group.group_id, len(table.pages), pages)
+        added = NewPages(group.group_id, len(table.pages), pages.tobytes())
         table.pages.extend(pages)
         return added
 
@@ -203,7 +194,3 @@ class KVCacheManager:
             if not ranked:
                 return
             num_pages -= self._groups[min(ranked)[1]].index.evict(num_pages)
-
-
-def _new_pages(group_id: GroupId, start_block: int, pages: Sequence[int]) -> NewPages:
-    return NewPages(group_id, start_block, tuple(PageId(page) for page in pages))

@@ -11,7 +11,7 @@ It records and answers; `checking` decides what is a violation.
 from array import array
 from dataclasses import dataclass
 
-from okibi.core.ids import GroupId, PageId, RequestId, StepId
+from okibi.core.ids import GroupId, RequestId, StepId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import AdmittedRequest
 
@@ -110,7 +110,7 @@ class ShadowArena:
         return self._num_tables[page]
 
     def append_to_table(
-        self, request: ShadowRequest, group_id: GroupId, pages: tuple[PageId, ...]
+        self, request: ShadowRequest, group_id: GroupId, pages: "array[int]"
     ) -> None:
         table = request.tables.setdefault(group_id, array("i"))
         table.extend(pages)

@@ -132,12 +132,14 @@ class StepCheck:
                 update.request_id,
                 f"gets blocks from {update.start_block} on, its table has {len(table)}",
             )
-        for index, page in enumerate(update.pages):
+        pages, seen = array("i", update.pages), set(table)
+        for page in pages:
             if page not in self._arena:
                 self._fail(update.request_id, f"gets page {page}, which does not exist")
-            if page in table or page in update.pages[:index]:
+            if page in seen:
                 self._fail(update.request_id, f"gets page {page} twice")
-        self._arena.append_to_table(request, update.group_id, update.pages)
+            seen.add(page)
+        self._arena.append_to_table(request, update.group_id, pages)
 
     def _copy_pages(self, copies: tuple[PageCopy, ...]) -> None:
         sources = {copy.source for copy in copies}

@@ -1,5 +1,7 @@
 """The manager: how a request's KV comes to be, page by page."""
 
+from array import array
+
 import pytest
 
 from okibi.core.chain_hash import root_digest
@@ -48,8 +50,9 @@ def test_a_partial_page_is_copied_before_it_is_extended() -> None:
     allocation = manager.begin(manager.match(sequence), 1.0)
     (copy,) = allocation.copies
     (table,) = manager.block_tables(allocation)
-    assert copy.target == table.pages[1]
-    assert copy.source not in table.pages
+    pages = array("i", table.pages)
+    assert copy.target == pages[1]
+    assert copy.source not in pages
     assert manager.stats().num_in_use == 3, "whole block, copy's source and copy's target"
     manager.copies_done(allocation, 1.0)
     assert manager.stats().num_in_use == 2

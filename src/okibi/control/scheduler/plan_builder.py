@@ -17,7 +17,7 @@ from okibi.core.plan import (
     ScheduledChunk,
     TokenRef,
 )
-from okibi.kvcache.manager import NewPages
+from okibi.kvcache.block_table import NewPages
 
 
 @dataclass(frozen=True, slots=True)

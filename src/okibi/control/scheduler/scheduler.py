@@ -21,7 +21,8 @@ from okibi.control.stats import Counters
 from okibi.core.ids import RequestId, StepId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import AdmittedRequest
-from okibi.kvcache.manager import KVCacheManager, Match, NewPages
+from okibi.kvcache.block_table import NewPages
+from okibi.kvcache.manager import KVCacheManager, Match
 
 MAX_PROSPECTS = 64
 

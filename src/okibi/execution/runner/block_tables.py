@@ -59,7 +59,8 @@ class BlockTables:
     def _update_group(
         self, group_id: GroupId, updates: Sequence[BlockTableUpdate], rows: RequestRows
     ) -> None:
-        lengths = [len(update.pages) for update in updates]
+        parts = [np.frombuffer(update.pages, dtype=np.int32) for update in updates]
+        lengths = [len(part) for part in parts]
         starts = np.array([update.start_block for update in updates])
         table_rows = [rows.row(update.request_id) for update in updates]
         for row, update, length in zip(table_rows, updates, lengths, strict=True):
@@ -67,7 +68,7 @@ class BlockTables:
             if update.start_block > held:
                 raise ExecutorError(f"a gap in the block table of {update.request_id!r}")
             self._num_blocks[group_id, row] = max(held, update.start_block + length)
-        pages = np.concatenate([np.asarray(update.pages, dtype=np.int32) for update in updates])
+        pages = np.concatenate(parts)
         if pages.min() < 0 or pages.max() >= self._num_pages:
             raise ExecutorError(f"the plan names a page outside of 0..{self._num_pages - 1}")
         columns = np.repeat(starts - _exclusive_sum(lengths), lengths) + np.arange(len(pages))
