@@ -26,6 +26,7 @@ from okibi.core.executor import Executor
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.output import StepOutput
 from okibi.core.plan import BatchPlan
+from okibi.server.doctor.history import PromptHistory
 from okibi.server.engine_client import EngineClient, EngineLost
 from okibi.server.engine_link import EngineLink
 from okibi.server.engine_protocol import Failed, News, Ready
@@ -276,6 +277,7 @@ def _make_services(setup: Setup, client: EngineClient, clock: WallClock) -> Serv
         config=config,
         engine=client,
         prompts=PromptMaker(setup.assets, clock),
+        history=PromptHistory(),
         workers=ThreadPoolExecutor(2),
         clock=clock,
         latency=Latency(),

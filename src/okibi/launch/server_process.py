@@ -25,6 +25,7 @@ from okibi.launch.engine_spec import EngineSpec, check_spec
 from okibi.launch.model_catalog import ResolvedModel
 from okibi.launch.model_pull import resolve_model
 from okibi.launch.serve_options import ServeOptions
+from okibi.server.doctor.history import PromptHistory
 from okibi.server.engine_client import EngineClient, EngineLost
 from okibi.server.engine_protocol import Ready
 from okibi.server.http.app import make_app
@@ -170,6 +171,7 @@ def _make_services(
         config=config,
         engine=client,
         prompts=PromptMaker(assets, clock),
+        history=PromptHistory(),
         workers=ThreadPoolExecutor(num_workers, thread_name_prefix="okibi-prompt"),
         clock=clock,
         latency=Latency(),

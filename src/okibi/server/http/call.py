@@ -15,6 +15,8 @@ from okibi.core.ids import RequestId
 from okibi.core.request import Request
 from okibi.core.sampling import MAX_SEED
 from okibi.core.token_source import PackedTokens
+from okibi.server.doctor.diagnosis import Diagnosis
+from okibi.server.doctor.history import SessionKey
 from okibi.server.engine_protocol import Ready
 from okibi.server.http.errors import ApiError, context_overflow, invalid
 from okibi.server.http.sampling import num_choices, sampling_params, stop_strings
@@ -33,25 +35,20 @@ class Call:
     Attributes:
         call_id: Names the call towards the client; request ids derive from it.
         requests: One a choice, the choices of the first prompt first.
-        num_prompts: Distinct prompts among them.
-        include_usage: True for a usage frame of its own at the end of a stream, None for usage
-            on the last frame there is anyway, False for none.
+        prompts: The distinct prompts among them.
+        session: Whose earlier prompts these may be compared with.
+        diagnosis: How the prompt differs from those, if the client asked.
     """
 
     call_id: str
     model: str
     requests: tuple[Request, ...]
-    num_prompts: int
+    prompts: tuple[PackedTokens, ...]
     stops: tuple[str, ...]
     stream: bool
-    include_usage: bool | None
     eos_token_ids: tuple[int, ...]
-
-    @property
-    def num_prompt_tokens(self) -> int:
-        """Tokens of the distinct prompts."""
-        choices = len(self.requests) // self.num_prompts
-        return sum(len(request.prompt) for request in self.requests[::choices])
+    session: SessionKey
+    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +59,7 @@ class CallContext:
         model: The name to answer with.
         field: Where the prompts come from, in the client's words.
         choices: Requests a prompt, as `checked_choices` allows them.
+        session: The client's name for the session; empty if it gives none.
         conversation: See `core.request.Request`.
         seed: For the first choice, if the request brings none.
     """
@@ -71,6 +69,7 @@ class CallContext:
     field: str
     limits: Ready
     choices: int
+    session: str
     conversation: str
     seed: int
 
@@ -144,11 +143,11 @@ def build_call(
         call_id=context.call_id,
         model=context.model,
         requests=tuple(requests),
-        num_prompts=len(prompts),
+        prompts=tuple(prompts),
         stops=stop_strings(fields.stop),
         stream=fields.stream,
-        include_usage=fields.stream_options.include_usage if fields.stream_options else None,
         eos_token_ids=context.limits.eos_token_ids,
+        session=SessionKey(fields.cache_salt or "", context.session),
     )
 
 

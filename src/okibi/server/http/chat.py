@@ -3,22 +3,26 @@
 Owns what is particular to chat on the way in; submitting and answering are `generate`'s.
 """
 
-import secrets
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
+from okibi.core.sampling import MAX_LOGPROBS
 from okibi.core.token_source import PackedTokens
-from okibi.server.http.call import Call, CallContext, build_call, checked_choices, overflow_of
+from okibi.server.doctor.diagnosis import diagnose
+from okibi.server.http.call import Call, build_call, overflow_of
 from okibi.server.http.chat_format import ChatFormat
-from okibi.server.http.conversation import conversation_hint, opening_name
 from okibi.server.http.errors import invalid
 from okibi.server.http.generate import generate
+from okibi.server.http.openai_call import open_call, open_reply
 from okibi.server.http.reply_format import ReplyFormat
 from okibi.server.http.schemas import ChatBody, TokenizeBody, decode_body
 from okibi.server.http.services import Services
+from okibi.server.prompt.messages import ChatMessage
 from okibi.server.prompt.text_encoder import TooManyTokens
 
 _RESERVED_OPTIONS = ("messages", "tools", "add_generation_prompt")
@@ -36,24 +40,20 @@ class ChatEndpoint:
     def _prepare(self, body: bytes, request: Request) -> tuple[Call, ReplyFormat]:
         services = self._services
         fields = decode_body(body, ChatBody)
-        model = services.check_model(fields.model)
         _refuse_forced_tools(fields)
-        choices = checked_choices(fields, 1, services.engine.limits)
+        context = open_call(
+            fields,
+            request.headers,
+            services,
+            prefix="chatcmpl",
+            field="messages",
+            messages=fields.messages,
+        )
         prompt = render_chat(fields, services, add_generation_prompt=True)
         max_tokens, renamed = fields.max_tokens, {}
         if fields.max_completion_tokens is not None:
             max_tokens = fields.max_completion_tokens
             renamed = {"max_tokens": "max_completion_tokens"}
-        context = CallContext(
-            call_id=f"chatcmpl-{secrets.token_hex(12)}",
-            model=model,
-            field="messages",
-            limits=services.engine.limits,
-            choices=choices,
-            conversation=conversation_hint(request.headers, fields.prompt_cache_key)
-            or opening_name(fields.messages or []),
-            seed=services.seeds.randrange(MAX_SEED),
-        )
         call = build_call(
             fields,
             [prompt],
@@ -62,14 +62,20 @@ class ChatEndpoint:
             logprobs=_num_logprobs(fields),
             renamed={**renamed, "logprobs": "top_logprobs"},
         )
-        reply = ChatFormat(
-            call.call_id,
-            model,
-            int(services.clock.unix_time_s()),
-            services.prompts.token_bytes,
-            with_logprobs=bool(fields.logprobs),
-        )
-        return call, reply
+        if fields.cache_diagnostics:
+            call = self._diagnose(call, prompt, fields)
+        reply = open_reply(fields, call, services, with_logprobs=bool(fields.logprobs))
+        return call, ChatFormat(reply)
+
+    def _diagnose(self, call: Call, prompt: PackedTokens, fields: ChatBody) -> Call:
+        services = self._services
+
+        def render_prefix(messages: Sequence[ChatMessage]) -> PackedTokens:
+            start = msgspec.structs.replace(fields, messages=list(messages))
+            return render_chat(start, services, add_generation_prompt=False)
+
+        diagnosis = diagnose(services.history, call.session, prompt, fields.messages, render_prefix)
+        return replace(call, diagnosis=diagnosis)
 
 
 def render_chat(

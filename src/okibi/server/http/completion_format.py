@@ -5,65 +5,61 @@ Owns shapes only: it is told what was generated and never waits for it.
 
 from collections.abc import Sequence
 
+from okibi.server.http.errors import ApiError
 from okibi.server.http.logprobs import completion_logprobs
-from okibi.server.http.reply_format import Choice, Json
+from okibi.server.http.openai_reply import OpenAIReply
+from okibi.server.http.reply_format import Choice, Event, Json
 from okibi.server.http.run import Usage
 from okibi.server.prompt.output_text import PlacedLogprobs, TextDelta
-from okibi.server.prompt.token_bytes import TokenBytes
+
+_KIND = "text_completion"
 
 
 class CompletionFormat:
     """The shapes of one call's answers."""
 
-    def __init__(
-        self,
-        call_id: str,
-        model: str,
-        created_s: int,
-        token_bytes: TokenBytes,
-        *,
-        with_logprobs: bool,
-    ) -> None:
-        self._head: Json = {
-            "id": call_id,
-            "object": "text_completion",
-            "created": created_s,
-            "model": model,
-        }
-        self._token_bytes = token_bytes
-        self._with_logprobs = with_logprobs
+    def __init__(self, reply: OpenAIReply) -> None:
+        self._reply = reply
 
-    def opening(self, index: int) -> None:
-        return None
+    def opening(self, index: int) -> Sequence[Event]:
+        return ()
 
-    def delta(self, index: int, gained: TextDelta) -> Json:
-        return self._frame(index, gained.text, gained.logprobs, None)
+    def delta(self, index: int, gained: TextDelta) -> Sequence[Event]:
+        return (Event(self._frame(index, gained.text, gained.logprobs)),)
 
-    def ending(self, index: int, finish_reason: str) -> Json:
-        return self._frame(index, "", (), finish_reason)
+    def ending(self, index: int, finish_reason: str, usage: Usage | None) -> Sequence[Event]:
+        return self._reply.ending(self._frame(index, "", (), finish_reason), usage)
 
-    def usage(self, usage: Usage) -> Json:
-        return {**self._head, "choices": [], "usage": usage.as_json()}
+    def closing(self, usage: Usage) -> Sequence[Event]:
+        return self._reply.closing(_KIND, usage)
 
-    def keep_alive(self) -> Json:
-        return self._frame(0, "", (), None)
+    def keep_alive(self) -> Sequence[Event]:
+        return (Event(self._frame(0, "", ())),)
 
-    def answer(self, choices: list[Choice], usage: Usage) -> Json:
+    def failure(self, error: ApiError) -> Event:
+        return self._reply.failure(error)
+
+    def answer(self, choices: Sequence[Choice], usage: Usage) -> Json:
         shown = [
             self._choice(choice.index, "".join(choice.texts), choice.logprobs, choice.finish_reason)
             for choice in choices
         ]
-        return {**self._head, "choices": shown, "usage": usage.as_json()}
+        return {**self._reply.object(_KIND, shown), "usage": usage.as_json()}
 
     def _frame(
-        self, index: int, text: str, placed: Sequence[PlacedLogprobs], finish_reason: str | None
+        self,
+        index: int,
+        text: str,
+        placed: Sequence[PlacedLogprobs],
+        finish_reason: str | None = None,
     ) -> Json:
-        return {**self._head, "choices": [self._choice(index, text, placed, finish_reason)]}
+        return self._reply.object(_KIND, [self._choice(index, text, placed, finish_reason)])
 
     def _choice(
         self, index: int, text: str, placed: Sequence[PlacedLogprobs], finish_reason: str | None
     ) -> Json:
-        logprobs = completion_logprobs(placed, self._token_bytes) if self._with_logprobs else None
+        reply = self._reply
+        logprobs = completion_logprobs(placed, reply.token_bytes) if reply.with_logprobs else None
         return {
             "index": index,
             "text": text,

@@ -3,20 +3,21 @@
 Owns what is particular to completions on the way in; submitting and answering are `generate`'s.
 """
 
-import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from okibi.core.sampling import MAX_LOGPROBS, MAX_SEED
+from okibi.core.sampling import MAX_LOGPROBS
 from okibi.core.token_source import PackedTokens
+from okibi.server.doctor.diagnosis import diagnose
 from okibi.server.engine_protocol import Ready
-from okibi.server.http.call import Call, CallContext, build_call, checked_choices, overflow_of
+from okibi.server.http.call import Call, build_call, overflow_of
 from okibi.server.http.completion_format import CompletionFormat
-from okibi.server.http.conversation import conversation_hint
 from okibi.server.http.errors import context_overflow, invalid
 from okibi.server.http.generate import generate
+from okibi.server.http.openai_call import open_call, open_reply
 from okibi.server.http.reply_format import ReplyFormat
 from okibi.server.http.schemas import CompletionBody, decode_body
 from okibi.server.http.services import Services
@@ -38,35 +39,32 @@ class CompletionEndpoint:
     def _prepare(self, body: bytes, request: Request) -> tuple[Call, ReplyFormat]:
         services = self._services
         fields = decode_body(body, CompletionBody)
-        model = services.check_model(fields.model)
         _refuse_unsupported(fields)
-        prompts = _split_prompts(fields.prompt)
-        choices = checked_choices(fields, len(prompts), services.engine.limits)
-        context = CallContext(
-            call_id=f"cmpl-{secrets.token_hex(12)}",
-            model=model,
+        given = _split_prompts(fields.prompt)
+        if fields.cache_diagnostics and len(given) > 1:
+            raise invalid("cache_diagnostics takes a single prompt", "cache_diagnostics")
+        context = open_call(
+            fields,
+            request.headers,
+            services,
+            prefix="cmpl",
             field="prompt",
-            limits=services.engine.limits,
-            choices=choices,
-            conversation=conversation_hint(request.headers, fields.prompt_cache_key),
-            seed=services.seeds.randrange(MAX_SEED),
+            num_prompts=len(given),
         )
+        prompts = [self._prompt(prompt, fields) for prompt in given]
         call = build_call(
             fields,
-            [self._prompt(prompt, fields) for prompt in prompts],
+            prompts,
             context,
             max_tokens=DEFAULT_MAX_TOKENS if fields.max_tokens is None else fields.max_tokens,
             logprobs=fields.logprobs,
             renamed={},
         )
-        reply = CompletionFormat(
-            call.call_id,
-            model,
-            int(services.clock.unix_time_s()),
-            services.prompts.token_bytes,
-            with_logprobs=fields.logprobs is not None,
-        )
-        return call, reply
+        if fields.cache_diagnostics:
+            found = diagnose(services.history, call.session, prompts[0])
+            call = replace(call, diagnosis=found)
+        reply = open_reply(fields, call, services, with_logprobs=fields.logprobs is not None)
+        return call, CompletionFormat(reply)
 
     def _prompt(self, prompt: str | Sequence[int], fields: CompletionBody) -> PackedTokens:
         services = self._services

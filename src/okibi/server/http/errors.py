@@ -46,15 +46,15 @@ class ApiError(Exception):
         self.code = code
         self.retry_after_s = retry_after_s
 
-    def body(self) -> bytes:
-        """The error object, as JSON."""
+    def as_json(self) -> dict[str, object]:
+        """OpenAI's error object."""
         error = {
             "message": self.message,
             "type": self.kind,
             "param": self.param,
             "code": self.code,
         }
-        return msgspec.json.encode({"error": error})
+        return {"error": error}
 
     def response(self) -> Response:
         headers = {}
@@ -63,7 +63,10 @@ class ApiError(Exception):
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["www-authenticate"] = "Bearer"
         return Response(
-            self.body(), status_code=self.status, media_type="application/json", headers=headers
+            msgspec.json.encode(self.as_json()),
+            status_code=self.status,
+            media_type="application/json",
+            headers=headers,
         )
 
 

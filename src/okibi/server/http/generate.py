@@ -10,6 +10,7 @@ from typing import Protocol
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from okibi.server.doctor.history import EarlierPrompt
 from okibi.server.http.call import Call
 from okibi.server.http.disconnect import ClientGone, until_disconnect
 from okibi.server.http.replies import EventStream, whole_answer
@@ -45,6 +46,7 @@ async def generate(request: Request, services: Services, prepare: Preparation) -
         run = Run(call, generation, services.prompts, timer)
         try:
             await until_disconnect(request.receive, run.accept())
+            _remember(call, services)
             silence_s = services.config.keep_alive_s
             if call.stream:
                 response = EventStream(run, reply, silence_s, leave)
@@ -58,6 +60,11 @@ async def generate(request: Request, services: Services, prepare: Preparation) -
     finally:
         if response is None:
             leave()
+
+
+def _remember(call: Call, services: Services) -> None:
+    for prompt in call.prompts:
+        services.history.remember(call.session, EarlierPrompt(call.call_id, prompt))
 
 
 def _once(act: Callable[[], None]) -> Callable[[], None]:

@@ -1,13 +1,13 @@
 """Sends a run's answer: in one piece, or as server-sent events.
 
-Once headers are out, a failure is a framed error and the end: no finish reason, no `[DONE]`.
+Once headers are out, a failure is a framed error and the end: no finish reason, no closing frame.
 Through long silences an empty frame goes out, because clients count only events that they can
-parse as a sign of life.
+parse as a sign of life. Which frames there are is the `ReplyFormat`'s.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import msgspec
 from starlette.responses import Response
@@ -15,13 +15,12 @@ from starlette.types import Receive, Scope, Send
 
 from okibi.server.http.disconnect import ClientGone, until_disconnect
 from okibi.server.http.errors import as_api_error
-from okibi.server.http.reply_format import Choice, Json, ReplyFormat
-from okibi.server.http.run import Run
+from okibi.server.http.reply_format import Choice, Event, ReplyFormat
+from okibi.server.http.run import Delta, Run
 
 _log = logging.getLogger("okibi.http")
 _encode = msgspec.json.Encoder().encode
 _LINE_ENDS = tuple((end.encode(), f"\\u{ord(end):04x}".encode()) for end in "\x85\u2028\u2029")
-_DONE = b"data: [DONE]\n\n"
 
 
 async def whole_answer(run: Run, reply: ReplyFormat, silence_s: float) -> Response:
@@ -65,51 +64,51 @@ class EventStream(Response):
     async def _send(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
-            async for frame in self._frames():
-                await _send_bytes(send, _event(_encode(frame)))
-            await _send_bytes(send, _DONE)
+            async for event in self._events():
+                await _send_event(send, event)
         except (asyncio.CancelledError, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - the client must learn of any failure
             answer = as_api_error(error)
             if answer.code == "internal_error":
                 _log.exception("a stream failed")
-            await _send_bytes(send, _event(answer.body()))
+            await _send_event(send, self._reply.failure(answer))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _frames(self) -> AsyncIterator[Json]:
-        reply, call = self._reply, self._run.call
-        num_open = len(call.requests)
-        for index in range(num_open):
-            if (opening := reply.opening(index)) is not None:
-                yield opening
+    async def _events(self) -> AsyncIterator[Event]:
+        num_choices = len(self._run.call.requests)
+        for index in range(num_choices):
+            for event in self._reply.opening(index):
+                yield event
+        num_open = num_choices
         async for delta in self._run.deltas(self._silence_s):
-            if delta is None:
-                if (frame := reply.keep_alive()) is not None:
-                    yield frame
-                continue
-            if delta.gained:
-                yield reply.delta(delta.index, delta.gained)
-            if delta.finish_reason is not None:
-                num_open -= 1
-                ending = reply.ending(delta.index, delta.finish_reason)
-                if num_open == 0 and call.include_usage is None:
-                    ending["usage"] = self._run.usage.as_json()
-                yield ending
-        if call.include_usage:
-            yield reply.usage(self._run.usage)
+            num_open -= delta is not None and delta.finish_reason is not None
+            for event in self._delta_events(delta, is_last=num_open == 0):
+                yield event
+        for event in self._reply.closing(self._run.usage):
+            yield event
+
+    def _delta_events(self, delta: Delta | None, *, is_last: bool) -> Sequence[Event]:
+        if delta is None:
+            return self._reply.keep_alive()
+        if delta.finish_reason is None:
+            return self._reply.delta(delta.index, delta.gained)
+        usage = self._run.usage if is_last else None
+        return self._reply.ending(delta.index, delta.finish_reason, usage)
 
 
-def _event(json: bytes) -> bytes:
-    """A server-sent event.
+def _encode_event(event: Event) -> bytes:
+    """An event as it goes over the wire.
 
     Many clients read streams by lines of text, and take Unicode's own line ends for such; inside a
     JSON string they can be escaped.
     """
+    data = event.data.encode() if isinstance(event.data, str) else _encode(event.data)
     for raw, escaped in _LINE_ENDS:
-        json = json.replace(raw, escaped)
-    return b"data: " + json + b"\n\n"
+        data = data.replace(raw, escaped)
+    return b"data: " + data + b"\n\n"
 
 
-async def _send_bytes(send: Send, body: bytes) -> None:
+async def _send_event(send: Send, event: Event) -> None:
+    body = _encode_event(event)
     await send({"type": "http.response.body", "body": body, "more_body": True})

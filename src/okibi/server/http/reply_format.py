@@ -1,11 +1,14 @@
 """What an API's answers look like, apart from how they are produced.
 
-A generating endpoint brings one of these; `replies` drives it. Values returned are ready for JSON.
+A generating endpoint brings one of these; `replies` drives it. An API's own habits (whether
+choices are opened, where usage goes, how a stream ends, the shape of an error) stay behind it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from okibi.server.http.errors import ApiError
 from okibi.server.http.run import Usage
 from okibi.server.prompt.output_text import PlacedLogprobs, TextDelta
 
@@ -22,29 +25,40 @@ class Choice:
     logprobs: list[PlacedLogprobs] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A server-sent event. An object goes out as JSON, a text as it is."""
+
+    data: Json | str
+
+
 class ReplyFormat(Protocol):
     """The answers to one call."""
 
-    def opening(self, index: int) -> Json | None:
-        """The first frame of a choice, if the API has one."""
+    def opening(self, index: int) -> Sequence[Event]:
+        """What goes before a choice's first text."""
         ...
 
-    def delta(self, index: int, gained: TextDelta) -> Json:
-        """A frame with what a choice gained."""
+    def delta(self, index: int, gained: TextDelta) -> Sequence[Event]:
+        """What a choice gained."""
         ...
 
-    def ending(self, index: int, finish_reason: str) -> Json:
-        """The last frame of a choice."""
+    def ending(self, index: int, finish_reason: str, usage: Usage | None) -> Sequence[Event]:
+        """The end of a choice. `usage` comes with the last one to end."""
         ...
 
-    def usage(self, usage: Usage) -> Json:
-        """The frame after all choices."""
+    def closing(self, usage: Usage) -> Sequence[Event]:
+        """What goes after all choices, if none failed."""
         ...
 
-    def keep_alive(self) -> Json | None:
-        """A frame that says nothing, if the API has one."""
+    def keep_alive(self) -> Sequence[Event]:
+        """Something that says nothing."""
         ...
 
-    def answer(self, choices: list[Choice], usage: Usage) -> Json:
+    def failure(self, error: ApiError) -> Event:
+        """The end of a stream that cannot go on."""
+        ...
+
+    def answer(self, choices: Sequence[Choice], usage: Usage) -> Json:
         """The whole answer in one piece."""
         ...

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from okibi.core.output import FinishReason, RequestOutput
+from okibi.server.doctor.diagnosis import Diagnosis
 from okibi.server.engine_client import EngineLost, Generation
 from okibi.server.http.call import Call
 from okibi.server.http.errors import ApiError, from_rejection
@@ -19,7 +20,7 @@ from okibi.server.prompt.prompt_maker import PromptMaker
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What choice `index` gained; with a finish reason, its end."""
+    """What choice `index` gained; with a finish reason its end, and nothing gained."""
 
     index: int
     gained: TextDelta
@@ -28,19 +29,26 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts of a whole call. `num_cached_tokens` of the prompts were not computed."""
+    """Token counts of a whole call. `num_cached_tokens` of the prompts were not computed.
+
+    `diagnosis` says what stood in the way of more, if the client asked.
+    """
 
     num_prompt_tokens: int
     num_completion_tokens: int
     num_cached_tokens: int
+    diagnosis: Diagnosis | None = None
 
     def as_json(self) -> dict[str, object]:
         """OpenAI's usage object; zeros are values."""
+        details: dict[str, object] = {"cached_tokens": self.num_cached_tokens}
+        if self.diagnosis is not None:
+            details["cache_diagnostics"] = self.diagnosis.as_json()
         return {
             "prompt_tokens": self.num_prompt_tokens,
             "completion_tokens": self.num_completion_tokens,
             "total_tokens": self.num_prompt_tokens + self.num_completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": self.num_cached_tokens},
+            "prompt_tokens_details": details,
         }
 
 
@@ -83,16 +91,17 @@ class Run:
     def usage(self) -> Usage:
         """The counts so far; final once `deltas` has ended."""
         choices = list(self._choices.values())
-        per_prompt = len(choices) // self._call.num_prompts
+        per_prompt = len(choices) // len(self._call.prompts)
         num_cached = 0
         for first in range(0, len(choices), per_prompt):
             # A token was spared only if no choice of its prompt had to compute it.
             group = choices[first : first + per_prompt]
             num_cached += min(choice.num_cached_tokens or 0 for choice in group)
         return Usage(
-            num_prompt_tokens=self._call.num_prompt_tokens,
+            num_prompt_tokens=sum(len(prompt) for prompt in self._call.prompts),
             num_completion_tokens=sum(choice.text.num_tokens for choice in choices),
             num_cached_tokens=num_cached,
+            diagnosis=self._call.diagnosis,
         )
 
     async def accept(self) -> None:

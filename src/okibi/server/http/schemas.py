@@ -23,7 +23,11 @@ class ResponseFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GenerationFields(msgspec.Struct, frozen=True, kw_only=True):
-    """Common to all generating endpoints of the OpenAI API, vLLM's extensions included."""
+    """Common to all generating endpoints of the OpenAI API, vLLM's extensions included.
+
+    `cache_diagnostics` is okibi's own: it asks where the prompt parts from the session's earlier
+    ones.
+    """
 
     model: str | None = None
     stream: bool = False
@@ -47,6 +51,7 @@ class GenerationFields(msgspec.Struct, frozen=True, kw_only=True):
     cache_salt: str | None = None
     prompt_cache_key: str | None = None
     response_format: ResponseFormat | None = None
+    cache_diagnostics: bool = False
 
 
 class ChatBody(GenerationFields, frozen=True, kw_only=True):

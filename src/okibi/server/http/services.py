@@ -11,6 +11,7 @@ from random import Random
 from typing import TypeVar
 
 from okibi.core.clock import Clock
+from okibi.server.doctor.history import PromptHistory
 from okibi.server.engine_client import EngineClient
 from okibi.server.http.body import MAX_BODY_BYTES, BodyReader
 from okibi.server.http.errors import ApiError
@@ -47,6 +48,7 @@ class Services:
     """Shared by all endpoints.
 
     Attributes:
+        history: Prompts served before, to explain cache misses with.
         workers: Runs what would hold up the event loop.
         seeds: Draws the seeds of requests that bring none.
     """
@@ -54,6 +56,7 @@ class Services:
     config: ServerConfig
     engine: EngineClient
     prompts: PromptMaker
+    history: PromptHistory
     workers: Executor
     clock: Clock
     latency: Latency

@@ -29,6 +29,7 @@ def call_of(*token_ids: int, limits: Ready = LIMITS, priority: int = 0) -> Call:
         field="prompt",
         limits=limits,
         choices=2,
+        session="",
         conversation="",
         seed=1,
     )
