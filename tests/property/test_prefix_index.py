@@ -1,8 +1,8 @@
 """The prefix index against a model that knows every cached block by its whole text.
 
 A letter is a unit; a block is `UNITS` letters. The model keeps one string a page: everything from
-the start of the chain to the end of that page's block. Two letters are enough for chains to meet
-and part all the time.
+the start of the chain to the end of that page's block, be it one page a block or two. Two letters
+are enough for chains to meet and part all the time.
 """
 
 from array import array
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from okibi.core.chain_hash import DIGEST_BYTES, chain_digests, root_digest
-from okibi.core.ids import PageId
 from okibi.kvcache.page_pool import PagePool
-from okibi.kvcache.prefix_index import PrefixIndex, Segment
+from okibi.kvcache.prefix_index import PrefixIndex
 from okibi.kvcache.retention import LRU
+from okibi.kvcache.segment import Segment
 
 pytestmark = pytest.mark.timeout(7200)  # the long lane searches for an hour
 
 UNITS = 3
-NUM_PAGES = 12
+NUM_BLOCKS = 12
 ROOT = root_digest("model", "")
 
 texts = st.text("ab", min_size=1, max_size=14)
@@ -52,10 +52,14 @@ class User:
 class PrefixIndexMachine(RuleBasedStateMachine):
     """Random users of one index over one small pool."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.pool = PagePool(NUM_PAGES)
-        self.index = PrefixIndex(self.pool, units_per_block=UNITS, policy=LRU())
+    @initialize(pages_per_block=st.sampled_from([1, 2]))
+    def start(self, pages_per_block: int) -> None:
+        self.pages_per_block = pages_per_block
+        self.num_pages = NUM_BLOCKS * pages_per_block
+        self.pool = PagePool(self.num_pages)
+        self.index = PrefixIndex(
+            self.pool, units_per_block=UNITS, pages_per_block=pages_per_block, policy=LRU()
+        )
         self.cached: dict[int, str] = {}
         self.users: list[User] = []
         self.sources: list[tuple[Segment, str]] = []
@@ -80,7 +84,7 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         """Cache whole blocks below what a user holds."""
         user = data.draw(st.sampled_from(self.users))
         text = user.text + tail[: len(tail) // UNITS * UNITS]
-        num_new = (len(text) - len(user.text)) // UNITS
+        num_new = (len(text) - len(user.text)) // UNITS * self.pages_per_block
         if not num_new or not self._make_room(num_new):
             return
         pages = self.pool.take(num_new)
@@ -88,7 +92,7 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         user.tip, duplicates = self.index.insert(user.tip, chain, pages[:])
         for i, page in enumerate(pages):
             if page not in duplicates:
-                end = len(user.text) + (i + 1) * UNITS
+                end = len(user.text) + (i // self.pages_per_block + 1) * UNITS
                 self._forget_superseded(text[:end])
                 self.cached[page] = text[:end]
         user.duplicates.extend(duplicates)
@@ -99,19 +103,19 @@ class PrefixIndexMachine(RuleBasedStateMachine):
     def end(self, data: st.DataObject, tail: str) -> None:
         """Cache an incomplete last block, if it is news, and let go of everything."""
         user = data.draw(st.sampled_from(self.users))
-        if tail and self._make_room(1):
-            page = PageId(self.pool.take(1)[0])
+        if tail and self._make_room(self.pages_per_block):
+            pages = self.pool.take(self.pages_per_block)
             whole = user.text + tail
             is_known = self._longest_match(whole) == len(whole)
             taken = self.index.insert_partial(
-                user.tip, digests(whole, len(user.text)), page, self._tick()
+                user.tip, digests(whole, len(user.text)), pages[:], self._tick()
             )
             assert taken is not is_known
             if taken:
                 self._forget_superseded(whole)
-                self.cached[page] = whole
+                self.cached.update(dict.fromkeys(pages, whole))
             else:
-                self.pool.give_back([page])
+                self.pool.give_back(pages)
         self.index.release(user.tip, self._tick())
         self.pool.give_back(user.duplicates)
         self.users.remove(user)
@@ -122,7 +126,7 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         source, _ = self.sources.pop(0)
         self.index.release(source, self._tick())
 
-    @rule(count=st.integers(1, 4))
+    @rule(count=st.integers(1, 7))
     def evict(self, count: int) -> None:
         self._evict(count)
 
@@ -155,23 +159,26 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         for source, _ in self.sources:
             self.index.release(source, self._tick())
         self.users, self.sources = [], []
-        while self._evict(NUM_PAGES):
+        while self._evict(self.num_pages):
             pass
-        assert (len(self.cached), self.pool.num_free) == (0, NUM_PAGES)
+        assert (len(self.cached), self.pool.num_free) == (0, self.num_pages)
 
     def _check_match(self, text: str, limit: int):
         match = self.index.match(digests(text), limit)
         assert match.num_units == min(limit, self._longest_match(text[:limit]))
         whole, partial = divmod(match.num_units, UNITS)
-        node, pages = match.segment, list(match.segment.pages[: match.num_blocks])
+        node, pages = match.segment, list(match.segment.block_pages(0, match.num_blocks))
         while node.parent is not None:
             node = node.parent
             pages[:0] = node.pages
-        ends = range(UNITS, whole * UNITS + 1, UNITS)
+        num_pages = whole * self.pages_per_block
+        ends = [UNITS * (i // self.pages_per_block + 1) for i in range(num_pages)]
         assert [self.cached[page] for page in pages] == [text[:end] for end in ends]
-        assert (match.partial_page is not None) is (partial > 0)
-        if match.partial_page is not None:
-            assert common(self.cached[match.partial_page], text) >= match.num_units
+        assert (match.partial_in is not None) is (partial > 0)
+        if match.partial_in is not None:
+            pages = match.partial_in.block_pages(match.partial_block, match.partial_block + 1)
+            assert len(pages) == self.pages_per_block
+            assert all(common(self.cached[page], text) >= match.num_units for page in pages)
         return match
 
     def _longest_match(self, text: str) -> int:
@@ -186,7 +193,8 @@ class PrefixIndexMachine(RuleBasedStateMachine):
         held = self._held_pages()
         freed = self.index.evict(count)
         gone = [page for page in self.cached if self.pool.is_free(page)]
-        assert freed == len(gone) <= count
+        assert freed == len(gone) < count + self.pages_per_block
+        assert freed % self.pages_per_block == 0
         assert freed or not evictable
         assert not held & set(gone)
         for page in gone:

@@ -1,12 +1,14 @@
 """What one layer keeps between steps, in numbers.
 
-A spec answers "how many bytes for so many tokens?" and states its axis order; it never touches
-memory. A new kind of state is a new class here, not a new branch elsewhere. Parallelism reaches
-the cache only as the numbers in these specs (heads per rank and so on).
+A spec answers "how many blocks for so many tokens, of how many bytes?" and states its axis order;
+it never touches memory. A new kind of state is a new class that answers `KVCacheSpec`'s questions,
+and a line in the table of `kvcache.groups`, not a new branch elsewhere. Parallelism reaches the
+cache only as the numbers in these specs (heads per rank and so on).
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 
 class KVDType(StrEnum):
@@ -19,6 +21,27 @@ class KVDType(StrEnum):
     @property
     def num_bytes(self) -> int:
         return 4 if self is KVDType.FLOAT32 else 2
+
+
+class KVCacheSpec(Protocol):
+    """What a layout must know about one layer's state."""
+
+    @property
+    def layer(self) -> int: ...
+
+    @property
+    def liveness(self) -> str:
+        """Name and parameters of the rule by which state stays needed.
+
+        Layers with the same liveness share a group, whatever their bytes.
+        """
+        ...
+
+    def num_blocks(self, num_tokens: int, block_tokens: int) -> int:
+        """Blocks that a sequence of `num_tokens` tokens keeps; never falls as it grows."""
+        ...
+
+    def bytes_per_block(self, block_tokens: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +60,12 @@ class FullAttentionSpec:
     def bytes_per_token(self) -> int:
         return 2 * self.num_kv_heads * self.head_dim * self.dtype.num_bytes
 
+    @property
+    def liveness(self) -> str:
+        return "full_attention"
+
+    def num_blocks(self, num_tokens: int, block_tokens: int) -> int:
+        return -(-num_tokens // block_tokens)
+
     def bytes_per_block(self, block_tokens: int) -> int:
         return self.bytes_per_token * block_tokens
-
-
-KVCacheSpec = FullAttentionSpec

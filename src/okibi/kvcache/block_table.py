@@ -1,6 +1,7 @@
 """What one request owns in one group.
 
-Blocks are content, pages are space: block i of the table lies in `pages[i]`.
+Blocks are content, pages are space: the pages of a block lie next to each other in `pages`, and
+block follows block. With one page a block:
 
     pages        | p0 p1 p2 p3 | p4 p5 |
                    `- cached -'  `- private: written by this request alone
@@ -15,12 +16,15 @@ from array import array
 from dataclasses import dataclass, field
 
 from okibi.core.ids import GroupId
-from okibi.kvcache.prefix_index import Segment
+from okibi.kvcache.segment import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class NewPages:
-    """Packed int32 page ids appended to one group's table, from block `start_block` on."""
+    """Packed int32 page ids appended to one group's table, from block `start_block` on.
+
+    All pages of the first block come first, then those of the next one.
+    """
 
     group_id: GroupId
     start_block: int
@@ -33,7 +37,7 @@ class GroupTable:
 
     Attributes:
         tip: Segment held for the cached part.
-        pages: A page id a block, for all blocks so far.
+        pages: Page ids of all blocks so far.
         num_indexed: Leading blocks that are in the index.
         duplicates: Pages among the indexed ones that the index did not take.
         copy_source: Segment held until its partial page has been copied.
@@ -44,7 +48,3 @@ class GroupTable:
     num_indexed: int = 0
     duplicates: "array[int]" = field(default_factory=lambda: array("i"))
     copy_source: Segment | None = None
-
-    def private_pages(self) -> "array[int]":
-        """Pages that no index owns."""
-        return self.pages[self.num_indexed :] + self.duplicates

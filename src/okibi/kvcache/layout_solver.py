@@ -2,7 +2,8 @@
 
 Owns the arithmetic from KV specs to a `KVCacheLayout`. All layers of one liveness rule share a
 group and lie one after another in a page; slice offsets and the page stride are aligned, and the
-bytes lost to that are padding. Never allocates anything.
+bytes lost to that are padding. The group that needs most for `block_tokens` tokens sets the page
+size; the blocks of others are as many times longer as fit. Never allocates anything.
 """
 
 from collections.abc import Sequence
@@ -24,11 +25,11 @@ def solve_layout(
     memory_bytes: int | None = None,
     num_pages: int | None = None,
 ) -> KVCacheLayout:
-    """Pack `specs` into pages of `block_tokens` tokens.
+    """Pack `specs` into pages of at least `block_tokens` tokens.
 
     Args:
         specs: One a layer.
-        block_tokens: Tokens of one block; a multiple of `prefix_match_unit`.
+        block_tokens: Tokens of the shortest block; a multiple of `prefix_match_unit`.
         prefix_match_unit: Granularity of prefix hits, in tokens.
         memory_bytes: Size of the arena. Ignored if `num_pages` is given.
         num_pages: Pages of the arena.
@@ -37,8 +38,13 @@ def solve_layout(
         ConfigError: the numbers do not fit together, or the memory holds too few pages.
     """
     _check_granularity(block_tokens, prefix_match_unit)
-    group = _pack_group(GroupId(0), specs, block_tokens)
-    page_size_bytes = _align(group.slices[-1].offset_bytes + group.slices[-1].num_bytes)
+    kinds = _by_liveness(specs)
+    needs = [_packed_bytes(kind, block_tokens) for kind in kinds]
+    page_size_bytes = max(needs)
+    groups = tuple(
+        _pack_group(GroupId(index), kind, block_tokens * (page_size_bytes // need))
+        for index, (kind, need) in enumerate(zip(kinds, needs, strict=True))
+    )
     if num_pages is None:
         if memory_bytes is None:
             raise ConfigError("give the KV pool a size: --kv-cache-memory-bytes")
@@ -52,7 +58,7 @@ def solve_layout(
         page_size_bytes=page_size_bytes,
         num_pages=num_pages,
         prefix_match_unit=prefix_match_unit,
-        groups=(group,),
+        groups=groups,
     )
 
 
@@ -63,6 +69,17 @@ def _check_granularity(block_tokens: int, prefix_match_unit: int) -> None:
         raise ConfigError(
             f"--prefix-match-unit {prefix_match_unit} must divide --block-size {block_tokens}"
         )
+
+
+def _by_liveness(specs: Sequence[KVCacheSpec]) -> list[list[KVCacheSpec]]:
+    kinds: dict[str, list[KVCacheSpec]] = {}
+    for spec in specs:
+        kinds.setdefault(spec.liveness, []).append(spec)
+    return list(kinds.values())
+
+
+def _packed_bytes(specs: Sequence[KVCacheSpec], block_tokens: int) -> int:
+    return sum(_align(spec.bytes_per_block(block_tokens)) for spec in specs)
 
 
 def _pack_group(group_id: GroupId, specs: Sequence[KVCacheSpec], block_tokens: int) -> GroupLayout:

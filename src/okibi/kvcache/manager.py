@@ -6,17 +6,18 @@ let go, the last block's units stay cached). A hit is the longest length valid f
 It never decides who runs and never touches bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
-from okibi.core.ids import PageId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import PageCopy
 from okibi.core.token_source import TokenSequence
-from okibi.kvcache.block_table import GroupTable, NewPages
-from okibi.kvcache.groups.full_attention import FullAttentionGroup
+from okibi.kvcache.block_table import NewPages
+from okibi.kvcache.groups import make_group
+from okibi.kvcache.groups.group import AnyGroup, GroupMatch
 from okibi.kvcache.page_pool import PagePool
-from okibi.kvcache.prefix_index import IndexMatch
 from okibi.kvcache.retention import EVICTION_POLICIES
 
 
@@ -25,14 +26,17 @@ class Match:
     """A prefix hit: `num_tokens` tokens are cached in every group."""
 
     num_tokens: int
-    groups: tuple[IndexMatch, ...]
+    groups: tuple[GroupMatch, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What a request owns, group by group, and the copies its first step must run."""
+    """What a request owns, group by group, and the copies its first step must run.
 
-    tables: tuple[GroupTable, ...]
+    Each table is its group's own; nobody else looks inside.
+    """
+
+    tables: tuple[Any, ...]
     copies: tuple[PageCopy, ...]
 
 
@@ -57,7 +61,7 @@ class KVCacheManager:
         self._pool = PagePool(layout.num_pages)
         policy = EVICTION_POLICIES[eviction_policy]()
         self._groups = tuple(
-            FullAttentionGroup(group, self._pool, match_unit=self._unit, policy=policy)
+            make_group(group, self._pool, match_unit=self._unit, policy=policy)
             for group in layout.groups
         )
 
@@ -98,51 +102,40 @@ class KVCacheManager:
         tables = tuple(
             group.begin(found, now) for group, found in zip(self._groups, match.groups, strict=True)
         )
-        copies: list[PageCopy] = []
-        for group, table, found in zip(self._groups, tables, match.groups, strict=True):
-            if found.partial_page is not None:
-                self._evict(1 - self._pool.num_free)
-                page = PageId(self._pool.take(1)[0])
-                copies.append(group.copy_partial(table, found.partial_page, page))
-        return Allocation(tables, tuple(copies))
+        held = Allocation(tables, ())
+        self._evict(self.num_missing_pages(held, match.num_tokens) - self._pool.num_free)
+        copies = (group.copy_partial(table) for group, table in self._each(held))
+        return Allocation(tables, tuple(chain.from_iterable(copies)))
 
     def num_missing_pages(self, allocation: Allocation, num_tokens: int) -> int:
         """Pages to take before `num_tokens` tokens fit."""
         return sum(
-            group.num_missing_pages(table, num_tokens)
-            for group, table in zip(self._groups, allocation.tables, strict=True)
+            group.num_missing_pages(table, num_tokens) for group, table in self._each(allocation)
         )
 
     def grow(self, allocation: Allocation, num_tokens: int) -> tuple[NewPages, ...] | None:
         """Extend the block tables to `num_tokens` tokens; None (and no change) without room."""
         missing = self.num_missing_pages(allocation, num_tokens)
-        if not missing:
-            return ()
-        if not self._make_room(missing):
+        if missing > self.num_available_pages:
             return None
-        return tuple(
-            self._append_pages(group, table, num_tokens)
-            for group, table in zip(self._groups, allocation.tables, strict=True)
-            if group.num_missing_pages(table, num_tokens)
-        )
+        self._evict(missing - self._pool.num_free)
+        added = (group.grow(table, num_tokens) for group, table in self._each(allocation))
+        return tuple(new for new in added if new is not None)
 
     def block_tables(self, allocation: Allocation) -> tuple[NewPages, ...]:
         """All pages so far, for an executor that has just met the request."""
-        return tuple(
-            NewPages(group.group_id, 0, table.pages.tobytes())
-            for group, table in zip(self._groups, allocation.tables, strict=True)
-            if table.pages
-        )
+        tables = (group.block_table(table) for group, table in self._each(allocation))
+        return tuple(pages for pages in tables if pages is not None)
 
     def copies_done(self, allocation: Allocation, now: float) -> None:
         """The step that ran the allocation's copies has ended."""
-        for group, table in zip(self._groups, allocation.tables, strict=True):
+        for group, table in self._each(allocation):
             group.copy_done(table, now)
 
     def publish(self, allocation: Allocation, sequence: TokenSequence, num_tokens: int) -> None:
         """Cache every block filled by the first `num_tokens` tokens, which are computed."""
         digests = sequence.digests()
-        for group, table in zip(self._groups, allocation.tables, strict=True):
+        for group, table in self._each(allocation):
             group.publish(table, digests, num_tokens)
 
     def end(
@@ -150,7 +143,7 @@ class KVCacheManager:
     ) -> None:
         """Let go of an allocation whose first `num_tokens` tokens are computed."""
         digests = sequence.digests()
-        for group, table in zip(self._groups, allocation.tables, strict=True):
+        for group, table in self._each(allocation):
             group.end(table, digests, num_tokens, now)
 
     def reset(self) -> None:
@@ -167,25 +160,14 @@ class KVCacheManager:
         for group in self._groups:
             owned.extend(group.index.cached_pages())
         for allocation in allocations:
-            for table in allocation.tables:
-                owned.extend(table.private_pages())
+            for group, table in self._each(allocation):
+                owned.extend(group.private_pages(table))
         assert len(owned) == len(set(owned)), "a page has two owners"
         assert len(owned) + self._pool.num_free == self._pool.num_pages, "a page was lost"
         assert not any(self._pool.is_free(page) for page in owned), "an owned page is free"
 
-    def _append_pages(
-        self, group: FullAttentionGroup, table: GroupTable, num_tokens: int
-    ) -> NewPages:
-        pages = self._pool.take(group.num_missing_pages(table, num_tokens))
-        added = NewPages(group.group_id, len(table.pages), pages.tobytes())
-        table.pages.extend(pages)
-        return added
-
-    def _make_room(self, num_pages: int) -> bool:
-        if num_pages > self.num_available_pages:
-            return False
-        self._evict(num_pages - self._pool.num_free)
-        return True
+    def _each(self, allocation: Allocation) -> Iterable[tuple[AnyGroup, Any]]:
+        return zip(self._groups, allocation.tables, strict=True)
 
     def _evict(self, num_pages: int) -> None:
         while num_pages > 0:

@@ -12,6 +12,7 @@ to unit k exactly if their k-th digests agree, and a run is compared by bisectio
 * A segment is evicted from its end, and only if nothing below it is resident: an ancestor always
   outlives its descendants.
 * Only whole blocks lie above another segment; a partial block is always at a leaf's end.
+* Counts called `num_..._pages` are pages, all others blocks or units.
 
 Cached pages go back to the pool from here. Never looks at tokens, never takes pages.
 """
@@ -19,72 +20,30 @@ Cached pages go back to the pool from here. Never looks at tokens, never takes p
 import heapq
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from okibi.core.chain_hash import DIGEST_BYTES
-from okibi.core.ids import PageId
 from okibi.kvcache.children import Children, Digests
 from okibi.kvcache.page_pool import PagePool
 from okibi.kvcache.retention import EvictionPolicy
+from okibi.kvcache.segment import IndexMatch, Segment
 
 _MIN_COMPACT = 1024
-
-
-class Segment:
-    """A run of cached blocks. Private to the data plane; others hold it as an opaque tip."""
-
-    __slots__ = ("children", "digests", "last_used_s", "pages", "parent", "ticket", "uses")
-
-    def __init__(
-        self,
-        parent: "Segment | None",
-        pages: "array[int]",
-        digests: bytearray,
-        children: "Children[Segment]",
-    ) -> None:
-        self.parent = parent
-        self.pages = pages
-        self.digests = digests
-        self.children = children
-        self.uses = 0
-        self.last_used_s = 0.0
-        self.ticket = 0
-
-    @property
-    def num_blocks(self) -> int:
-        return len(self.pages)
-
-    @property
-    def num_units(self) -> int:
-        return len(self.digests) // DIGEST_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class IndexMatch:
-    """The longest cached prefix of a chain.
-
-    Attributes:
-        segment: Where the match ends; the root for no match.
-        num_blocks: Whole blocks of `segment` that match.
-        num_units: Units matched from the start of the chain, partial block included.
-        partial_in: Segment that holds a further block of which only some units match.
-        partial_page: That block's page; it is block `num_blocks` of `partial_in` if that is
-            `segment`, else its first.
-    """
-
-    segment: Segment
-    num_blocks: int
-    num_units: int
-    partial_in: Segment | None = None
-    partial_page: PageId | None = None
 
 
 class PrefixIndex:
     """Cached blocks of one group, addressed by content."""
 
-    def __init__(self, pool: PagePool, *, units_per_block: int, policy: EvictionPolicy) -> None:
+    def __init__(
+        self,
+        pool: PagePool,
+        *,
+        units_per_block: int,
+        pages_per_block: int = 1,
+        policy: EvictionPolicy,
+    ) -> None:
         self._pool = pool
         self._units_per_block = units_per_block
+        self._pages_per_block = pages_per_block
         self._policy = policy
         self._root = self._make_segment(None, array("i"), bytearray())
         self._num_cached = 0
@@ -134,20 +93,19 @@ class PrefixIndex:
         segment, num_blocks = (child, blocks) if blocks else (parent, parent.num_blocks)
         if not extra:
             return IndexMatch(segment, num_blocks, done + units)
-        page = PageId(child.pages[blocks])
-        return IndexMatch(segment, num_blocks, done + units, child, page)
+        return IndexMatch(segment, num_blocks, done + units, child)
 
     def num_idle_pages(self, match: IndexMatch) -> int:
         """Pages of a match that are evictable now and would not be once it is held."""
         segment = match.segment
-        count = 0 if match.partial_in is None or match.partial_in.uses else 1
+        num_blocks = 0 if match.partial_in is None or match.partial_in.uses else 1
         if not segment.uses:
-            count += match.num_blocks
+            num_blocks += match.num_blocks
         node = segment.parent
         while node is not None and not node.uses:
-            count += node.num_blocks
+            num_blocks += node.num_blocks
             node = node.parent
-        return count
+        return num_blocks * self._pages_per_block
 
     # -- use -------------------------------------------------------------------------------
 
@@ -169,7 +127,7 @@ class PrefixIndex:
             node.uses += 1
             if node.uses > 1:
                 return
-            self._num_in_use += node.num_blocks
+            self._num_in_use += node.num_pages
             node = node.parent
 
     def _unuse(self, segment: Segment) -> None:
@@ -178,7 +136,7 @@ class PrefixIndex:
             node.uses -= 1
             if node.uses > 0:
                 return
-            self._num_in_use -= node.num_blocks
+            self._num_in_use -= node.num_pages
             self._offer(node)
             node = node.parent
 
@@ -188,12 +146,13 @@ class PrefixIndex:
         parent = segment.parent
         assert parent is not None
         assert 0 < num_blocks < segment.num_blocks
-        upper = self._make_segment(parent, segment.pages[:num_blocks], segment.digests[:cut])
+        pages = segment.block_pages(0, num_blocks)
+        upper = self._make_segment(parent, pages, segment.digests[:cut])
         upper.last_used_s = segment.last_used_s
         upper.uses = 1 if segment.uses else 0
         parent.children.remove(segment)
         parent.children.add(upper, upper.digests)
-        segment.pages = segment.pages[num_blocks:]
+        segment.pages = segment.pages[len(pages) :]
         segment.digests = segment.digests[cut:]
         segment.parent = upper
         upper.children.add(segment, segment.digests)
@@ -209,7 +168,7 @@ class PrefixIndex:
         Args:
             tip: A segment held by the caller.
             digests: Unit digests of the blocks.
-            pages: Their pages. The index owns those it does not return.
+            pages: Their pages, block by block. The index owns those it does not return.
 
         Returns:
             The new tip, and the pages of blocks that were cached already; the caller keeps those.
@@ -221,26 +180,27 @@ class PrefixIndex:
             num_blocks = units // self._units_per_block
             if child is None or not num_blocks:
                 break
-            first = done // self._units_per_block
-            duplicates.extend(pages[first : first + num_blocks])
+            first = len(duplicates)
+            duplicates.extend(pages[first : first + num_blocks * self._pages_per_block])
             tip = self._descend(tip, child, num_blocks)
             done += num_blocks * self._units_per_block
         if done < total:
-            first = done // self._units_per_block
-            tip = self._append(tip, digests[done * DIGEST_BYTES :], pages[first:])
+            tip = self._append(tip, digests[done * DIGEST_BYTES :], pages[len(duplicates) :])
         return tip, duplicates
 
-    def insert_partial(self, tip: Segment, digests: Digests, page: PageId, now: float) -> bool:
+    def insert_partial(
+        self, tip: Segment, digests: Digests, pages: "array[int]", now: float
+    ) -> bool:
         """Cache the units of an incomplete last block below a held tip.
 
-        Returns whether the index took the page; it does not if those units are cached already.
+        Returns whether the index took its pages; it does not if those units are cached already.
         """
         num_units = len(digests) // DIGEST_BYTES
         _, known = self._best_child(tip, digests, 0, num_units)
         if known == num_units:
             return False
         self._drop_superseded(tip, digests)
-        leaf = self._attach(tip, digests, array("i", (page,)))
+        leaf = self._attach(tip, digests, pages)
         leaf.last_used_s = now
         self._offer(leaf)
         return True
@@ -254,7 +214,8 @@ class PrefixIndex:
     def _append(self, tip: Segment, digests: Digests, pages: "array[int]") -> Segment:
         self._drop_superseded(tip, digests)
         if tip is self._root or tip.children or tip.uses > 1:
-            return self._descend(tip, self._attach(tip, digests, pages), len(pages))
+            below = self._attach(tip, digests, pages)
+            return self._descend(tip, below, below.num_blocks)
         tip.pages.extend(pages)
         tip.digests += digests
         self._num_cached += len(pages)
@@ -278,7 +239,8 @@ class PrefixIndex:
     def _make_segment(
         self, parent: Segment | None, pages: "array[int]", digests: bytearray
     ) -> Segment:
-        return Segment(parent, pages, digests, Children(self._units_per_block))
+        children: Children[Segment] = Children(self._units_per_block)
+        return Segment(parent, pages, digests, children, self._pages_per_block)
 
     # -- eviction --------------------------------------------------------------------------
 
@@ -292,13 +254,18 @@ class PrefixIndex:
         return None
 
     def evict(self, count: int) -> int:
-        """Give up to `count` pages of the least valuable leaf back to the pool."""
+        """Give blocks of the least valuable leaf back to the pool until it has `count` pages more.
+
+        Returns how many pages it gave back: fewer if the leaf has no more, or those that are left
+        of the last block beyond `count`.
+        """
         if self.next_eviction_key() is None:
             return 0
         _, _, segment = heapq.heappop(self._candidates)
-        freed = min(count, segment.num_blocks)
-        self._drop_tail(segment, freed)
-        return freed
+        wanted = -(-count // self._pages_per_block)
+        num_blocks = min(wanted, segment.num_blocks)
+        self._drop_tail(segment, num_blocks)
+        return num_blocks * self._pages_per_block
 
     def _is_current(self, segment: Segment, ticket: int) -> bool:
         return segment.ticket == ticket and not segment.uses and not segment.children
@@ -320,12 +287,13 @@ class PrefixIndex:
         heapq.heapify(self._candidates)
         self._compact_above = 2 * len(self._candidates) + _MIN_COMPACT
 
-    def _drop_tail(self, segment: Segment, count: int) -> None:
-        keep = segment.num_blocks - count
-        self._pool.give_back(segment.pages[keep:])
-        self._num_cached -= count
+    def _drop_tail(self, segment: Segment, num_blocks: int) -> None:
+        keep = segment.num_blocks - num_blocks
+        dropped = segment.block_pages(keep, segment.num_blocks)
+        self._pool.give_back(dropped)
+        self._num_cached -= len(dropped)
         if keep:
-            del segment.pages[keep:]
+            del segment.pages[-len(dropped) :]
             del segment.digests[keep * self._units_per_block * DIGEST_BYTES :]
             self._offer(segment)
             return

@@ -5,6 +5,7 @@ from array import array
 import pytest
 
 from okibi.core.chain_hash import root_digest
+from okibi.core.errors import ConfigError
 from okibi.core.kv_spec import FullAttentionSpec, KVDType
 from okibi.core.token_source import PackedTokens, TokenSequence
 from okibi.kvcache.layout_solver import solve_layout
@@ -134,3 +135,13 @@ def test_generated_tokens_are_cached_too() -> None:
     assert manager.match(sequence_of([*range(6), *range(60, 64)])).num_tokens == 8
     manager.end(allocation, sequence, 15, 1.0)
     assert manager.match(sequence_of([*range(6), *range(60, 70)])).num_tokens == 12
+
+
+def test_state_that_no_group_keeps_is_refused() -> None:
+    class UnknownSpec(FullAttentionSpec):
+        pass
+
+    spec = UnknownSpec(layer=0, num_kv_heads=1, head_dim=8, dtype=KVDType.FLOAT32)
+    layout = solve_layout([spec], block_tokens=BLOCK, prefix_match_unit=UNIT, num_pages=4)
+    with pytest.raises(ConfigError, match="UnknownSpec"):
+        KVCacheManager(layout)

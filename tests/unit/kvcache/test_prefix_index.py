@@ -5,10 +5,10 @@ from array import array
 import pytest
 
 from okibi.core.chain_hash import DIGEST_BYTES, chain_digests, root_digest
-from okibi.core.ids import PageId
 from okibi.kvcache.page_pool import PagePool
-from okibi.kvcache.prefix_index import PrefixIndex, Segment
+from okibi.kvcache.prefix_index import PrefixIndex
 from okibi.kvcache.retention import LRU
+from okibi.kvcache.segment import Segment
 
 ROOT = root_digest("model", "")
 UNITS = 4  # units of one token, so a digest a token
@@ -52,7 +52,9 @@ def test_a_hit_ends_where_content_parts_even_inside_a_block() -> None:
     assert h.hit("aaXa") == 2
     assert h.hit("Xaaa") == 0
     match = h.index.match(chain("aaaabbXX"), 8)
-    assert (match.num_units, match.num_blocks, match.partial_page) == (6, 1, pages[1])
+    assert (match.num_units, match.num_blocks) == (6, 1)
+    assert match.partial_in is not None
+    assert match.partial_in.pages[match.partial_block] == pages[1]
 
 
 def test_max_units_caps_a_hit() -> None:
@@ -60,7 +62,7 @@ def test_max_units_caps_a_hit() -> None:
     h.cache("aaaabbbb")
     match = h.index.match(chain("aaaabbbb"), 7)
     assert match.num_units == 7
-    assert match.partial_page is not None
+    assert match.partial_in is not None
 
 
 def test_branches_share_their_ancestor() -> None:
@@ -129,7 +131,7 @@ def test_a_sole_holder_extends_its_segment_in_place() -> None:
 def test_a_partial_block_is_superseded_by_the_whole_one() -> None:
     h = Harness()
     tip, _ = h.hold("aaaa")
-    page = PageId(h.pool.take(1)[0])
+    page = h.pool.take(1)
     tail = chain("aaaabb")[UNITS * DIGEST_BYTES :]
     assert h.index.insert_partial(tip, tail, page, 1.0)
     assert not h.index.insert_partial(tip, tail, page, 1.0), "cached already"

@@ -63,6 +63,7 @@ class Scheduler:
             unit=layout.prefix_match_unit,
             block_tokens=max(group.block_tokens for group in layout.groups),
         )
+        self._pages_of_next_blocks = sum(group.pages_per_block for group in layout.groups)
         self._kv_cache = kv_cache
         self._counters = counters
         self._forgotten: list[RequestId] = []
@@ -192,7 +193,7 @@ class Scheduler:
 
     def _num_promised_pages(self) -> int:
         """Pages that running requests will need for their prompts and their next blocks."""
-        promised = len(self.running)
+        promised = len(self.running) * self._pages_of_next_blocks
         for state in self.running:
             if state.is_prefilling and state.allocation is not None:
                 promised += self._kv_cache.num_missing_pages(state.allocation, state.num_tokens)

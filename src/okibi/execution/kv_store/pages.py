@@ -16,6 +16,7 @@ import torch
 
 from okibi.core.errors import ConfigError
 from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
+from okibi.core.kv_spec import FullAttentionSpec
 from okibi.core.plan import PageCopy
 from okibi.execution.dtypes import TORCH_DTYPES
 
@@ -27,8 +28,14 @@ class PageArena:
         """Allocate the arena.
 
         Raises:
-            ConfigError: the device has not enough free memory.
+            ConfigError: the device has not enough free memory, or a block takes several pages.
         """
+        for group in layout.groups:
+            if group.pages_per_block != 1:
+                raise ConfigError(
+                    f"the layout gives a block of group {group.group_id} {group.pages_per_block} "
+                    "pages; this executor keeps a block in one page"
+                )
         self.layout = layout
         num_bytes = layout.num_pages * layout.page_size_bytes
         free_bytes = free_memory_bytes(device)
@@ -47,8 +54,14 @@ class PageArena:
             ) from error
 
     def layer_view(self, group: GroupLayout, part: LayerSlice) -> torch.Tensor:
-        """pages_P2KBD: pages, (key, value), KV heads, slots of a block, head_dim."""
+        """pages_P2KBD: pages, (key, value), KV heads, slots of a block, head_dim.
+
+        Raises:
+            ConfigError: the layer keeps something else than keys and values.
+        """
         spec = part.spec
+        if not isinstance(spec, FullAttentionSpec):
+            raise ConfigError(f"this executor cannot keep the state of a {type(spec).__name__}")
         itemsize = spec.dtype.num_bytes
         sizes = (2, spec.num_kv_heads, group.block_tokens, spec.head_dim)
         strides = _contiguous_strides(sizes)

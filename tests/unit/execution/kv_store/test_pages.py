@@ -94,3 +94,10 @@ def test_too_large_an_arena_names_the_flag():
     num_pages = free_memory_bytes(CPU) // 64
     with pytest.raises(ConfigError, match="--kv-cache-memory-bytes"):
         make_arena(num_pages=num_pages)
+
+
+def test_a_block_of_several_pages_is_refused():
+    layout = make_arena().layout
+    groups = tuple(dataclasses.replace(group, pages_per_block=2) for group in layout.groups)
+    with pytest.raises(ConfigError, match="group 0 2 pages; this executor keeps a block in one"):
+        PageArena(dataclasses.replace(layout, groups=groups), CPU)
