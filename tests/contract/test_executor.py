@@ -21,13 +21,14 @@ from tests.support.builders import (
     admit,
     chunk,
     greedy,
+    make_grouped_layout,
     make_layout,
     make_request,
     pages,
     plan,
     unique_ids,
 )
-from tests.support.random_model import make_local_executor
+from tests.support.random_model import make_arch, make_local_executor
 
 BLOCK_TOKENS = 4
 NUM_PAGES = 16
@@ -47,6 +48,9 @@ EXECUTORS: dict[str, Callable[[], Executor]] = {
 }
 """Each makes an executor that `allocate` has not been called on."""
 
+GROUPED_EXECUTORS = EXECUTORS | {"local": lambda: make_local_executor(make_arch(num_layers=2))}
+"""The same with a layer for each of two groups."""
+
 
 @pytest.fixture(params=EXECUTORS)
 def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], Executor]]:
@@ -62,6 +66,15 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], Executor]]:
     yield make
     for executor in made:
         executor.close()
+
+
+@pytest.fixture(params=GROUPED_EXECUTORS)
+def grouped(request: pytest.FixtureRequest) -> Iterator[Executor]:
+    """An executor with two groups, blocks of 4 and of 6 tokens."""
+    executor = GROUPED_EXECUTORS[request.param]()
+    executor.allocate(make_grouped_layout((4, 1), (6, 1), num_pages=NUM_PAGES))
+    yield executor
+    executor.close()
 
 
 def run(executor: Executor, *plans: BatchPlan) -> list[StepOutput]:
@@ -248,3 +261,28 @@ def test_close_is_idempotent_and_final(fresh):
     executor.close()
     with pytest.raises(ExecutorError):
         executor.submit(prefill_b(1))
+
+
+def test_groups_have_block_tables_of_their_own(grouped):
+    """B shares A's whole block of one group and copies the partial one of the other."""
+    start_a = plan(
+        0,
+        admitted=(admit(A),),
+        table_updates=(pages(A, 0, 1), pages(A, 2, group=1)),
+        chunks=(chunk(A, 0, 6),),
+    )
+    warm_b = plan(
+        1,
+        admitted=(admit(B),),
+        table_updates=(pages(B, 0, 3, 4), pages(B, 2, 5, group=1)),
+        copies=(PageCopy(source=PageId(1), target=PageId(3)),),
+        chunks=(chunk(B, 6, 9),),
+    )
+    cold_b = plan(
+        2,
+        admitted=(admit(B),),
+        table_updates=(pages(B, 6, 7, 8), pages(B, 10, 9, group=1)),
+        chunks=(chunk(B, 0, 9),),
+    )
+    _, warm, cold = run(grouped, start_a, warm_b, cold_b)
+    assert cold.rows == warm.rows

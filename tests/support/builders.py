@@ -5,13 +5,15 @@ Owns no state and no assertions. Layouts are tiny on purpose, so that pools run 
 
 from array import array
 from collections.abc import Sequence
+from itertools import islice
+from math import gcd
 from random import Random
 from typing import Any
 
 from okibi.control.config import ReplicaConfig
 from okibi.control.replica import Replica
-from okibi.core.ids import RequestId, StepId
-from okibi.core.kv_layout import KVCacheLayout
+from okibi.core.ids import GroupId, RequestId, StepId
+from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
 from okibi.core.kv_spec import FullAttentionSpec, KVDType
 from okibi.core.plan import AdmittedRequest, BatchPlan, BlockTableUpdate, ScheduledChunk
 from okibi.core.request import Request
@@ -39,6 +41,43 @@ def make_layout(
         block_tokens=block_tokens,
         prefix_match_unit=unit or block_tokens,
         num_pages=num_pages,
+    )
+
+
+def make_grouped_layout(
+    *shapes: tuple[int, int], num_pages: int = 64, unit: int | None = None
+) -> KVCacheLayout:
+    """A full-attention group for each (block_tokens, pages_per_block), a layer for each page.
+
+    No solver makes such layouts yet: one liveness rule, several block tables.
+    """
+    specs = iter(make_specs(sum(pages_per_block for _, pages_per_block in shapes)))
+    page_size_bytes = 0
+    groups: list[GroupLayout] = []
+    for block_tokens, pages_per_block in shapes:
+        slices = tuple(
+            LayerSlice(
+                spec=spec,
+                page_index=page_index,
+                offset_bytes=0,
+                num_bytes=spec.bytes_per_block(block_tokens),
+            )
+            for page_index, spec in enumerate(islice(specs, pages_per_block))
+        )
+        page_size_bytes = max(page_size_bytes, slices[0].num_bytes)
+        groups.append(
+            GroupLayout(
+                group_id=GroupId(len(groups)),
+                block_tokens=block_tokens,
+                pages_per_block=pages_per_block,
+                slices=slices,
+            )
+        )
+    return KVCacheLayout(
+        page_size_bytes=page_size_bytes,
+        num_pages=num_pages,
+        prefix_match_unit=unit or gcd(*(block_tokens for block_tokens, _ in shapes)),
+        groups=tuple(groups),
     )
 
 
@@ -109,11 +148,12 @@ def admit(request: Request, **changes: Any) -> AdmittedRequest:
     return AdmittedRequest(**(values | changes))
 
 
-def pages(request: Request, *page_ids: int, start_block: int = 0) -> BlockTableUpdate:
-    group = make_layout().groups[0].group_id
+def pages(
+    request: Request, *page_ids: int, start_block: int = 0, group: int = 0
+) -> BlockTableUpdate:
     return BlockTableUpdate(
         request_id=request.request_id,
-        group_id=group,
+        group_id=GroupId(group),
         start_block=start_block,
         pages=array("i", page_ids).tobytes(),
     )

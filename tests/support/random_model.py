@@ -50,6 +50,6 @@ def make_model(arch: DenseArch | None = None, *, seed: int = 0) -> LoadedModel:
     )
 
 
-def make_local_executor() -> LocalExecutor:
+def make_local_executor(arch: DenseArch | None = None) -> LocalExecutor:
     """An executor that `allocate` has not been called on."""
-    return LocalExecutor(make_model(), WallClock())
+    return LocalExecutor(make_model(arch), WallClock())

@@ -1,49 +1,60 @@
 """What every slot of every page holds, and who can see it.
 
-Owns the checking executor's picture of the arena. A page belongs to one group at a time and has
-one slot a token; a slot holds a token id and the fake model's state after it:
+Owns the checking executor's picture of the arena. A page is one part of a block of one group at a
+time and has one slot a token; a slot holds a token id and the fake model's state after it:
 
-    page of group 0   | (t, s) | (t, s) | never | never |      block_tokens = 4
+    block of group 0, part 0   | (t, s) | (t, s) | never | never |      block_tokens = 4
+                      part 1   | (t, s) | (t, s) | never | never |      pages_per_block = 2
 
-It records and answers; `checking` decides what is a violation.
+It records and answers; `step_check` decides what is a violation.
 """
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from okibi.core.ids import GroupId, RequestId, StepId
-from okibi.core.kv_layout import KVCacheLayout
+from okibi.core.kv_layout import GroupLayout, KVCacheLayout
 from okibi.core.plan import AdmittedRequest
 
 NEVER_WRITTEN = -1
+
+
+class BlockPart(NamedTuple):
+    """What a page is: page `page_index` of a block of `group_id`."""
+
+    group_id: GroupId
+    page_index: int
 
 
 class ShadowPage:
     """The slots of one page.
 
     Attributes:
+        part: What it was last used as.
         token_ids: Token id a slot, or `NEVER_WRITTEN`.
         states: The fake model's state after that token.
         written_at: Step that wrote last, -1 for none.
     """
 
-    __slots__ = ("group_id", "states", "token_ids", "written_at")
+    __slots__ = ("part", "states", "token_ids", "written_at")
 
     def __init__(self) -> None:
-        self.group_id = GroupId(-1)
+        self.part = BlockPart(GroupId(-1), 0)
         self.token_ids = array("i")
         self.states = array("Q")
         self.written_at = StepId(-1)
 
-    def begin(self, group_id: GroupId, block_tokens: int) -> None:
-        """Make this a page of `group_id`; what another group left here is gone."""
-        if self.group_id != group_id:
-            self.group_id = group_id
+    def begin(self, part: BlockPart, block_tokens: int) -> None:
+        """Make this such a part; what it held as another is gone."""
+        if self.part != part:
+            self.part = part
             self.token_ids = array("i", (NEVER_WRITTEN,)) * block_tokens
             self.states = array("Q", (0,)) * block_tokens
 
     def copy_from(self, source: "ShadowPage", step_id: StepId) -> None:
-        self.group_id = source.group_id
+        self.part = source.part
         self.token_ids = source.token_ids[:]
         self.states = source.states[:]
         self.written_at = step_id
@@ -86,6 +97,13 @@ class ShadowRequest:
         self.tables: dict[GroupId, array[int]] = {}
         self._root = known.root
 
+    def block(self, group: GroupLayout, block: int) -> Iterator[tuple[BlockPart, int]]:
+        """The pages of a block and which part of it each one is."""
+        first = block * group.pages_per_block
+        pages = self.tables[group.group_id][first : first + group.pages_per_block]
+        for index, page_id in enumerate(pages):
+            yield BlockPart(group.group_id, index), page_id
+
     def state_before(self, position: int) -> int:
         return self.states[position - 1] if position else self._root
 
@@ -94,8 +112,7 @@ class ShadowArena:
     """All pages, and in how many live block tables each one stands."""
 
     def __init__(self, layout: KVCacheLayout) -> None:
-        self.layout = layout
-        self.block_tokens = {group.group_id: group.block_tokens for group in layout.groups}
+        self.groups = {group.group_id: group for group in layout.groups}
         self.requests: dict[RequestId, ShadowRequest] = {}
         self._pages = [ShadowPage() for _ in range(layout.num_pages)]
         self._num_tables = array("i", bytes(4 * layout.num_pages))

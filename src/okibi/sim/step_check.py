@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from okibi.core.errors import PlanViolation
-from okibi.core.ids import GroupId, RequestId, StepId
+from okibi.core.ids import RequestId, StepId
+from okibi.core.kv_layout import GroupLayout
 from okibi.core.output import SampledRow
 from okibi.core.plan import (
     AdmittedRequest,
@@ -23,7 +24,7 @@ from okibi.core.plan import (
     TokenRef,
 )
 from okibi.sim.fake_model import FakeModel
-from okibi.sim.shadow import NEVER_WRITTEN, KnownTokens, ShadowArena, ShadowRequest
+from okibi.sim.shadow import NEVER_WRITTEN, BlockPart, KnownTokens, ShadowArena, ShadowRequest
 
 PagesInUse = dict[int, list[ShadowRequest | None]]
 """Who uses a page in one step; None stands for a copy that reads it."""
@@ -124,15 +125,19 @@ class StepCheck:
 
     def _update_table(self, update: BlockTableUpdate) -> None:
         request = self._request(update.request_id)
-        if update.group_id not in self._arena.block_tokens:
+        group = self._arena.groups.get(update.group_id)
+        if group is None:
             self._fail(update.request_id, f"has no group {update.group_id}")
         table = request.tables.get(update.group_id, array("i"))
-        if update.start_block != len(table):
+        num_blocks = len(table) // group.pages_per_block
+        if update.start_block != num_blocks:
             self._fail(
                 update.request_id,
-                f"gets blocks from {update.start_block} on, its table has {len(table)}",
+                f"gets blocks from {update.start_block} on, its table has {num_blocks}",
             )
         pages, seen = array("i", update.pages), set(table)
+        if len(pages) % group.pages_per_block:
+            self._fail(update.request_id, f"gets {len(pages)} pages, which are no whole blocks")
         for page in pages:
             if page not in self._arena:
                 self._fail(update.request_id, f"gets page {page}, which does not exist")
@@ -173,8 +178,8 @@ class StepCheck:
         if chunk.num_tokens < 1 or chunk.start < 0:
             self._fail(chunk.request_id, f"computes {chunk.num_tokens} tokens at {chunk.start}")
         self._check_tables(chunk, request)
-        for group_id in self._arena.block_tokens:
-            self._check_context(chunk, request, group_id)
+        for group in self._arena.groups.values():
+            self._check_context(chunk, request, group)
         token_ids = self._token_ids(chunk)
         self._check_tokens(chunk, request, token_ids)
         token_ids.extend(chunk.drafts)
@@ -188,8 +193,9 @@ class StepCheck:
 
     def _check_tables(self, chunk: ScheduledChunk, request: ShadowRequest) -> None:
         end = chunk.end + len(chunk.drafts)
-        for group_id, block_tokens in self._arena.block_tokens.items():
-            room = len(request.tables.get(group_id, ())) * block_tokens
+        for group_id, group in self._arena.groups.items():
+            num_blocks = len(request.tables.get(group_id, ())) // group.pages_per_block
+            room = num_blocks * group.block_tokens
             if room < end:
                 self._fail(
                     chunk.request_id,
@@ -197,27 +203,27 @@ class StepCheck:
                 )
 
     def _check_context(
-        self, chunk: ScheduledChunk, request: ShadowRequest, group_id: GroupId
+        self, chunk: ScheduledChunk, request: ShadowRequest, group: GroupLayout
     ) -> None:
         """Every position before the chunk must hold the state of exactly that prefix."""
-        block_tokens = self._arena.block_tokens[group_id]
-        table = request.tables[group_id]
-        for first in range(0, chunk.start, block_tokens):
-            stop = min(first + block_tokens, chunk.start)
-            page = self._arena[table[first // block_tokens]]
-            known = request.states[first:stop]
-            if len(known) == stop - first and page.states[: stop - first] == known:
-                continue
-            for position in range(first, stop):
-                self._check_slot(request, group_id, position)
+        for first in range(0, chunk.start, group.block_tokens):
+            stop = min(first + group.block_tokens, chunk.start)
+            for part, page_id in request.block(group, first // group.block_tokens):
+                known = request.states[first:stop]
+                page = self._arena[page_id]
+                is_same = page.part == part and page.states[: stop - first] == known
+                if len(known) == stop - first and is_same:
+                    continue
+                for position in range(first, stop):
+                    self._check_slot(request, part, page_id, position, position - first)
 
-    def _check_slot(self, request: ShadowRequest, group_id: GroupId, position: int) -> None:
-        block, slot = divmod(position, self._arena.block_tokens[group_id])
-        page_id = request.tables[group_id][block]
+    def _check_slot(
+        self, request: ShadowRequest, part: BlockPart, page_id: int, position: int, slot: int
+    ) -> None:
         page = self._arena[page_id]
         where = f"reads position {position} in page {page_id}, slot {slot}, which"
         request_id = request.admitted.request_id
-        if page.group_id != group_id or page.token_ids[slot] == NEVER_WRITTEN:
+        if page.part != part or page.token_ids[slot] == NEVER_WRITTEN:
             self._fail(request_id, f"{where} was never written")
         token_id = page.token_ids[slot]
         if position < len(request.token_ids) and request.token_ids[position] != token_id:
@@ -279,38 +285,33 @@ class StepCheck:
 
     # -- writing and sampling --------------------------------------------------------------
 
-    def _write(self, part: _ComputedChunk) -> None:
-        end = part.chunk.start + len(part.token_ids)
-        for group_id, block_tokens in self._arena.block_tokens.items():
-            table = part.request.tables[group_id]
-            for block in range(-(-end // block_tokens)):
-                first = block * block_tokens
-                self._use(table[block], part.request)
-                if first + block_tokens > part.chunk.start:
-                    self._write_block(part, group_id, table[block], first)
+    def _write(self, computed: _ComputedChunk) -> None:
+        start = computed.chunk.start
+        end = start + len(computed.token_ids)
+        for group in self._arena.groups.values():
+            for first in range(0, end, group.block_tokens):
+                stop = first + group.block_tokens
+                for part, page_id in computed.request.block(group, first // group.block_tokens):
+                    self._use(page_id, computed.request)
+                    if stop > start:
+                        self._arena[page_id].begin(part, group.block_tokens)
+                        self._write_page(computed, page_id, first, min(stop, end))
 
-    def _write_block(
-        self, part: _ComputedChunk, group_id: GroupId, page_id: int, first: int
-    ) -> None:
-        """Write what the chunk computes of the block that starts at position `first`."""
-        start = part.chunk.start
-        block_tokens = self._arena.block_tokens[group_id]
-        page = self._arena[page_id]
-        page.begin(group_id, block_tokens)
-        for position in range(
-            max(first, start), min(first + block_tokens, start + len(part.token_ids))
-        ):
+    def _write_page(self, computed: _ComputedChunk, page_id: int, first: int, stop: int) -> None:
+        """Write what the chunk computes of `[first, stop)`, whose slots are in this page."""
+        start, page = computed.chunk.start, self._arena[page_id]
+        for position in range(max(first, start), stop):
             slot, offset = position - first, position - start
-            if page.holds(slot, part.token_ids[offset], part.states[offset]):
+            if page.holds(slot, computed.token_ids[offset], computed.states[offset]):
                 continue
             if self._arena.num_tables(page_id) > 1:
                 self._fail(
-                    part.chunk.request_id,
+                    computed.chunk.request_id,
                     f"overwrites slot {slot} of page {page_id}, which another request uses",
                 )
-            self._check_in_flight(page_id, part.request)
-            page.token_ids[slot] = part.token_ids[offset]
-            page.states[slot] = part.states[offset]
+            self._check_in_flight(page_id, computed.request)
+            page.token_ids[slot] = computed.token_ids[offset]
+            page.states[slot] = computed.states[offset]
             page.written_at = self._step_id
 
     def _use(self, page_id: int, user: ShadowRequest | None) -> None:

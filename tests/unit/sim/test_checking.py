@@ -14,6 +14,7 @@ from okibi.sim.fake_model import FakeModel
 from tests.support.builders import (
     admit,
     chunk,
+    make_grouped_layout,
     make_layout,
     make_request,
     pages,
@@ -294,3 +295,89 @@ def test_a_request_may_go_on_in_its_copy_while_the_copying_step_is_in_flight(exe
     expected = FakeModel().generate(prompt_ids(fork), fork.sampling)
     sampled = [executor.collect().rows[0].token_ids[0] for _ in range(2)]
     assert sampled == expected[:2]
+
+
+# -- groups and blocks of several pages ----------------------------------------------------
+
+WIDE = ((4, 2), (8, 1))
+"""Blocks of 4 tokens in two pages each, and of 8 tokens in one."""
+
+
+@pytest.fixture
+def wide() -> CheckingExecutor:
+    """A lies in pages (0, 1) and (2, 3) of the first group and in page 4 of the second."""
+    executor = CheckingExecutor()
+    executor.allocate(make_grouped_layout(*WIDE, num_pages=32))
+    tables = (pages(A, 0, 1, 2, 3), pages(A, 4, group=1))
+    run(executor, plan(0, admitted=(admit(A),), table_updates=tables, chunks=(chunk(A, 0, 6),)))
+    return executor
+
+
+def start_wide_b(first: tuple[int, ...], second: tuple[int, ...], *sources: int) -> BatchPlan:
+    """B from position 4 on; `sources` are copied into the first pages of the second group."""
+    return plan(
+        1,
+        admitted=(admit(B),),
+        table_updates=(pages(B, *first), pages(B, *second, group=1)),
+        copies=tuple(
+            PageCopy(source=PageId(source), target=PageId(target))
+            for source, target in zip(sources, second, strict=False)
+        ),
+        chunks=(chunk(B, 4, 9),),
+    )
+
+
+def test_blocks_of_several_pages_and_several_groups_are_shared(wide):
+    (warm,) = run(wide, start_wide_b((0, 1, 8, 9, 10, 11), (12, 13), 4)).rows
+    assert list(warm.token_ids) == FakeModel().generate(prompt_ids(B), B.sampling)[:1]
+
+
+@pytest.mark.parametrize(
+    ("one", "message"),
+    [
+        pytest.param(
+            start_wide_b((1, 0, 8, 9, 10, 11), (12, 13), 4),
+            "position 0 in page 1, slot 0.*never written",
+            id="parts swapped",
+        ),
+        pytest.param(
+            start_wide_b((0, 20, 8, 9, 10, 11), (12, 13), 4),
+            "position 0 in page 20, slot 0.*never written",
+            id="one part missing",
+        ),
+        pytest.param(
+            start_wide_b((0, 1, 8, 9, 10, 11), (12, 13)),
+            "position 0 in page 12, slot 0.*never written",
+            id="second group not copied",
+        ),
+        pytest.param(
+            start_wide_b((0, 1, 8, 9, 10, 11), (12, 13), 0),
+            "position 0 in page 12, slot 0.*never written",
+            id="copied from another group",
+        ),
+        pytest.param(
+            start_wide_b((0, 1, 8), (12, 13), 4), "3 pages, which are no whole", id="half a block"
+        ),
+        pytest.param(
+            start_wide_b((0, 1, 8, 9), (12, 13), 4),
+            "up to position 9, its table of group 0 ends at 8",
+            id="first table too short",
+        ),
+        pytest.param(
+            start_wide_b((0, 1, 8, 9, 10, 11), (12,), 4),
+            "up to position 9, its table of group 1 ends at 8",
+            id="second table too short",
+        ),
+        pytest.param(
+            plan(1, table_updates=(pages(A, 8, 9, start_block=4),)),
+            "from 4 on, its table has 2",
+            id="start is a block, not a page",
+        ),
+        pytest.param(
+            plan(1, table_updates=(pages(A, 8, group=2),)), "has no group 2", id="no such group"
+        ),
+    ],
+)
+def test_a_wrong_plan_over_several_groups_is_named(wide, one, message):
+    with pytest.raises(PlanViolation, match=message):
+        wide.submit(one)
