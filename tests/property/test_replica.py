@@ -2,7 +2,8 @@
 
 A hypothesis state machine sends random work to a `Replica` whose plans a `CheckingExecutor`
 holds against a shadow of every page. Pools are small, so that requests hit, fork, preempt and
-evict each other. The oracle of every output is the fake model run from scratch.
+evict each other, in one group of layers or in several. The oracle of every output is the fake model
+run from scratch.
 """
 
 from collections.abc import Sequence
@@ -21,14 +22,38 @@ from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
 from okibi.sim.checking import CheckingExecutor
 from okibi.sim.fake_model import FakeModel
-from tests.support.builders import make_config, make_layout, make_request, prompt_ids, unique_ids
+from tests.support.builders import (
+    make_config,
+    make_grouped_layout,
+    make_request,
+    prompt_ids,
+    unique_ids,
+)
 from tests.support.lockstep import LockstepDriver
 
 pytestmark = pytest.mark.timeout(7200)  # the long lane searches for an hour
 
 EOS = 5
 VOCAB_SIZE = 64
-GRANULARITIES = [(4, 1), (4, 2), (4, 4), (8, 2), (8, 8), (16, 4), (32, 8)]
+Shapes = tuple[tuple[int, int], ...]
+"""(block_tokens, pages_per_block) of each group."""
+
+ONE_GROUP: list[tuple[Shapes, int]] = [
+    (((block_tokens, 1),), unit)
+    for block_tokens, unit in [(4, 1), (4, 2), (4, 4), (8, 2), (8, 8), (16, 4), (32, 8)]
+]
+"""With the prefix match unit."""
+
+SEVERAL_GROUPS: list[tuple[Shapes, int]] = [
+    (((4, 1), (8, 1)), 2),
+    (((8, 1), (32, 1)), 8),
+    (((4, 1), (6, 1)), 1),
+    (((4, 2),), 2),
+    (((8, 1), (4, 2)), 4),
+    (((4, 3), (4, 1), (12, 2)), 2),
+]
+"""Several groups, blocks of several pages, and both."""
+
 SALTS = ["", "", "", "tenant"]
 
 
@@ -62,24 +87,29 @@ def samplings(draw: st.DrawFn) -> SamplingParams:
     )
 
 
+def starting_with(granularities: list[tuple[Shapes, int]]):
+    """Makes `ReplicaMachine.start` the first rule of a machine."""
+    return initialize(
+        config=configs(),
+        granularity=st.sampled_from(granularities),
+        num_blocks=st.integers(3, 20),
+        eos_probability=st.sampled_from([0.0, 0.02]),
+    )
+
+
 class ReplicaMachine(RuleBasedStateMachine):
     """One replica under random messages and steps."""
 
-    @initialize(
-        config=configs(),
-        granularity=st.sampled_from(GRANULARITIES),
-        num_pages=st.integers(3, 20),
-        eos_probability=st.sampled_from([0.0, 0.02]),
-    )
     def start(
         self,
         config: ReplicaConfig,
-        granularity: tuple[int, int],
-        num_pages: int,
+        granularity: tuple[Shapes, int],
+        num_blocks: int,
         eos_probability: float,
     ) -> None:
-        block_tokens, unit = granularity
-        layout = make_layout(num_pages=num_pages, block_tokens=block_tokens, unit=unit)
+        shapes, unit = granularity
+        num_pages = num_blocks * sum(pages_per_block for _, pages_per_block in shapes)
+        layout = make_grouped_layout(*shapes, num_pages=num_pages, unit=unit)
         self.unit = unit
         self.config = config
         self.num_pages = num_pages
@@ -292,4 +322,13 @@ class ReplicaMachine(RuleBasedStateMachine):
         )
 
 
-TestReplica = ReplicaMachine.TestCase
+class OneGroupMachine(ReplicaMachine):
+    start = starting_with(ONE_GROUP)(ReplicaMachine.start)
+
+
+class SeveralGroupsMachine(ReplicaMachine):
+    start = starting_with(SEVERAL_GROUPS)(ReplicaMachine.start)
+
+
+TestReplica = OneGroupMachine.TestCase
+TestReplicaOfSeveralGroups = SeveralGroupsMachine.TestCase
