@@ -48,7 +48,7 @@ class FullAttentionGroup:
         return num_missing + self.index.num_idle_pages(match)
 
     def begin(self, match: IndexMatch, now: float) -> GroupTable:
-        """Hold what matched. A partial block stays held as the source of a copy."""
+        """Hold what matched. A partial block becomes a segment of its own, held to be copied."""
         pages = _pages_above(match)
         segment, source = match.segment, None
         if match.partial_in is not None:
@@ -62,8 +62,8 @@ class FullAttentionGroup:
         """Give the request its own copy of a block that matched in part."""
         if table.copy_source is None:
             return ()
-        sources = table.copy_source.pages[-self._pages_per_block :]
-        targets = self._pool.take(self._pages_per_block)
+        sources = table.copy_source.pages
+        targets = self._pool.take(len(sources))
         table.pages.extend(targets)
         return tuple(
             PageCopy(source=PageId(source), target=PageId(target))
