@@ -16,7 +16,6 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from okibi.core.arch import kv_specs
 from okibi.core.clock import WallClock
 from okibi.core.ids import GroupId, RequestId, StepId
 from okibi.core.plan import AdmittedRequest, BatchPlan, BlockTableUpdate, ScheduledChunk
@@ -41,7 +40,7 @@ class Bench:
         self.executor = LocalExecutor(model, WallClock())
         self.executor.allocate(
             solve_layout(
-                kv_specs(model.arch, model.dtype),
+                model.arch.kv_specs(model.dtype),
                 block_tokens=BLOCK_TOKENS,
                 prefix_match_unit=BLOCK_TOKENS,
                 num_pages=NUM_PAGES,

@@ -12,7 +12,6 @@ from random import Random
 import torch
 from transformers import PreTrainedModel
 
-from okibi.core.arch import kv_specs
 from okibi.core.ids import GroupId, PageId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import BatchPlan, BlockTableUpdate, PageCopy
@@ -34,7 +33,7 @@ def layout_for(
     model: LoadedModel, *, block_tokens: int = BLOCK_TOKENS, num_pages: int = NUM_PAGES
 ) -> KVCacheLayout:
     return solve_layout(
-        kv_specs(model.arch, model.dtype),
+        model.arch.kv_specs(model.dtype),
         block_tokens=block_tokens,
         prefix_match_unit=1,
         num_pages=num_pages,

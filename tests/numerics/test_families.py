@@ -8,7 +8,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from okibi.core.arch.dense import DenseArch
 from okibi.core.arch.rope import RopeSpec
+from okibi.execution.models.dense.model import DenseModel
 from okibi.execution.models.loader import LoadedModel, load_model
 from tests.numerics.helpers import BLOCK_TOKENS, PagedRunner, transformers_logits
 from tests.numerics.tolerances import FLOAT32_LOGITS
@@ -46,6 +48,7 @@ def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
 def test_what_sets_a_family_apart_moves_its_logits(family: Family):
     """Without its bias, norm, window or scaling a model would fail every test below."""
     arch = family.ours.arch
+    assert isinstance(arch, DenseArch)
     plain = {"layer_windows": (None,) * arch.num_layers, "rope": RopeSpec(theta=arch.rope.theta)}
     if (arch.layer_windows, arch.rope) == tuple(plain.values()):
         assert family.name in {"llama", "qwen2", "qwen3", "mistral"}
@@ -55,7 +58,7 @@ def test_what_sets_a_family_apart_moves_its_logits(family: Family):
     one = runner.start("a", IDS)
     runner.logits((one, 0, NUM_TOKENS))
     module = family.ours.module
-    bare = type(module)(replace(arch, **plain), family.ours.device)
+    bare = DenseModel(replace(arch, **plain), family.ours.device)
     bare.load_state_dict(module.state_dict())
     stripped = PagedRunner(replace(family.ours, module=bare.requires_grad_(requires_grad=False)))
     logits_RV = stripped.logits((stripped.start("a", IDS), 0, NUM_TOKENS))

@@ -16,7 +16,6 @@ from transformers import PreTrainedModel
 
 from okibi.control.config import ReplicaConfig
 from okibi.control.replica import Replica
-from okibi.core.arch import kv_specs
 from okibi.core.clock import WallClock
 from okibi.execution.executors.local import LocalExecutor
 from okibi.execution.models.loader import LoadedModel, load_model
@@ -48,7 +47,7 @@ def smollm2() -> SmolLM2:
 
 def make_driver(model: LoadedModel, *, max_inflight_steps: int) -> LockstepDriver:
     layout = solve_layout(
-        kv_specs(model.arch, model.dtype), block_tokens=16, prefix_match_unit=4, num_pages=1024
+        model.arch.kv_specs(model.dtype), block_tokens=16, prefix_match_unit=4, num_pages=1024
     )
     config = ReplicaConfig(
         model_fingerprint=model.fingerprint,

@@ -17,7 +17,6 @@ def make_arch(num_layers: int = 1) -> DenseArch:
     spec = make_specs()[0]
     return DenseArch(
         family="llama",
-        num_layers=num_layers,
         hidden_size=16,
         num_heads=2,
         num_kv_heads=spec.num_kv_heads,

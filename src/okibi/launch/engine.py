@@ -17,7 +17,6 @@ import torch
 
 from okibi.control.replica import Replica
 from okibi.control.stats import ReplicaStats
-from okibi.core.arch import kv_specs
 from okibi.core.clock import WallClock
 from okibi.core.errors import ConfigError, ModelError
 from okibi.core.kv_layout import KVCacheLayout
@@ -100,7 +99,7 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
 
 def _make_layout(spec: EngineSpec, model: LoadedModel) -> KVCacheLayout:
     return solve_layout(
-        kv_specs(model.arch, model.dtype),
+        model.arch.kv_specs(model.dtype),
         block_tokens=spec.block_size,
         prefix_match_unit=spec.prefix_match_unit or spec.block_size,
         memory_bytes=spec.kv_cache_memory_bytes or _free_pool_bytes(model.device),

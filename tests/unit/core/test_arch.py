@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from okibi.core.arch import DenseArch, parse_config
+from okibi.core.arch import parse_config
+from okibi.core.arch.dense import DenseArch
 from okibi.core.arch.rope import (
     FrequencyDivisors,
     LinearScaling,
@@ -33,7 +34,9 @@ LLAMA3 = {
 
 
 def parse(model_type: str = "llama", **changes: Any) -> DenseArch:
-    return parse_config({"model_type": model_type} | SHAPE | changes)
+    arch = parse_config({"model_type": model_type} | SHAPE | changes)
+    assert isinstance(arch, DenseArch)
+    return arch
 
 
 def test_architectures_decides_before_model_type():

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from okibi.cli import app
-from okibi.core.arch import num_parameters, parse_config
+from okibi.core.arch import parse_config
 from okibi.core.errors import ModelError
 from tests.support.tiny_models import CONFIGS, save_tiny_model
 
@@ -35,7 +35,7 @@ def test_show_tells_the_facts_of_a_folder(folder):
     facts = json.loads(run("show", str(folder), "--json"))
     arch = parse_config(CONFIGS["qwen3"]().to_dict())
     assert facts["family"] == "qwen3"
-    assert facts["num_parameters"] == num_parameters(arch)
+    assert facts["num_parameters"] == arch.num_parameters()
     assert facts["max_context_tokens"] == arch.max_position
     # 3 layers, keys and values, 2 KV heads, 16 elements
     assert facts["kv_bytes_per_token"] == {

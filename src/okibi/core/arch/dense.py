@@ -25,7 +25,6 @@ class DenseArch:
     """
 
     family: str
-    num_layers: int
     hidden_size: int
     num_heads: int
     num_kv_heads: int
@@ -43,6 +42,10 @@ class DenseArch:
     qk_norm: bool = False
 
     @property
+    def num_layers(self) -> int:
+        return len(self.layer_windows)
+
+    @property
     def q_size(self) -> int:
         return self.num_heads * self.head_dim
 
@@ -50,19 +53,27 @@ class DenseArch:
     def kv_size(self) -> int:
         return self.num_kv_heads * self.head_dim
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {
+            "num_layers": self.num_layers,
+            "hidden_size": self.hidden_size,
+            "num_heads": self.num_heads,
+            "num_kv_heads": self.num_kv_heads,
+            "head_dim": self.head_dim,
+        }
 
-def kv_specs(arch: DenseArch, dtype: KVDType) -> tuple[FullAttentionSpec, ...]:
-    """What each layer caches. A window limits attention only; all its tokens stay cached."""
-    return tuple(
-        FullAttentionSpec(
-            layer=layer, num_kv_heads=arch.num_kv_heads, head_dim=arch.head_dim, dtype=dtype
+    def kv_specs(self, dtype: KVDType) -> tuple[FullAttentionSpec, ...]:
+        """One a layer. A window limits attention only; all its tokens stay cached."""
+        return tuple(
+            FullAttentionSpec(
+                layer=layer, num_kv_heads=self.num_kv_heads, head_dim=self.head_dim, dtype=dtype
+            )
+            for layer in range(self.num_layers)
         )
-        for layer in range(arch.num_layers)
-    )
 
-
-def kv_bytes_per_token(arch: DenseArch, dtype: KVDType) -> int:
-    return sum(spec.bytes_per_token for spec in kv_specs(arch, dtype))
+    def num_parameters(self) -> int:
+        return sum(prod(shape) for shape in weight_shapes(self).values())
 
 
 def weight_shapes(arch: DenseArch) -> dict[str, tuple[int, ...]]:
@@ -102,8 +113,3 @@ def layer_weight_shapes(arch: DenseArch) -> dict[str, tuple[int, ...]]:
         shapes["self_attn.q_norm.weight"] = (arch.head_dim,)
         shapes["self_attn.k_norm.weight"] = (arch.head_dim,)
     return shapes
-
-
-def num_parameters(arch: DenseArch) -> int:
-    """Number of weights, tied embeddings counted once."""
-    return sum(prod(shape) for shape in weight_shapes(arch).values())

@@ -1,46 +1,30 @@
 """The part of config.json that all dense families spell alike.
 
-Owns the shared keys and the refusal of features that no dense family here has. A family file adds
-its own keys to the result.
+Owns the shared keys and the refusal of features that no dense family here has. A family file
+replaces in the result what it says otherwise.
 """
 
-from dataclasses import dataclass
-from typing import TypedDict
-
 from okibi.core.arch.config_reader import ConfigReader
-from okibi.core.arch.rope import RopeSpec, extended_context, parse_rope
+from okibi.core.arch.dense import DenseArch
+from okibi.core.arch.rope import extended_context, parse_rope
 from okibi.core.errors import ModelError
 
 MAX_LAYERS = 10_000
 """Above it a config is broken; without a limit it would take the machine's memory with it."""
 
 
-class DenseFields(TypedDict):
-    """Keyword arguments of `DenseArch` that `parse_dense` fills in."""
+def parse_dense(
+    family: str,
+    config: ConfigReader,
+    *,
+    default_max_position: int,
+    default_head_dim: int | None = None,
+) -> DenseArch:
+    """A decoder by the shared keys alone: without windows, biases and norms on queries and keys.
 
-    num_layers: int
-    hidden_size: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    rms_norm_eps: float
-    rope: RopeSpec
-    max_position: int
-    tie_word_embeddings: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DenseDefaults:
-    """What a family assumes where its config is silent."""
-
-    max_position: int
-    head_dim: int | None = None
-
-
-def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
-    """Read the shared keys.
+    Args:
+        default_max_position, default_head_dim: What the family assumes where its config is silent;
+            without a default, heads share the hidden size.
 
     Raises:
         ModelError: a key is missing or wrong, or asks for something unsupported.
@@ -51,16 +35,16 @@ def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
     num_kv_heads = config.count("num_key_value_heads", num_heads)
     if num_heads % num_kv_heads:
         raise ModelError(f"{num_heads} attention heads do not divide over {num_kv_heads} KV heads")
-    head_dim = config.count("head_dim", defaults.head_dim or hidden_size // num_heads)
+    head_dim = config.count("head_dim", default_head_dim or hidden_size // num_heads)
     if head_dim % 2:
         raise ModelError(f"rope needs an even head_dim, the model's config says {head_dim}")
-    max_position = config.count("max_position_embeddings", defaults.max_position)
+    max_position = config.count("max_position_embeddings", default_max_position)
     rope = parse_rope(config, head_dim=head_dim, max_position=max_position)
     num_layers = config.count("num_hidden_layers")
     if num_layers > MAX_LAYERS:
         raise ModelError(f"the model's config says {num_layers} layers, which cannot be right")
-    return DenseFields(
-        num_layers=num_layers,
+    return DenseArch(
+        family=family,
         hidden_size=hidden_size,
         num_heads=num_heads,
         num_kv_heads=num_kv_heads,
@@ -69,6 +53,7 @@ def parse_dense(config: ConfigReader, defaults: DenseDefaults) -> DenseFields:
         vocab_size=config.count("vocab_size"),
         rms_norm_eps=config.positive("rms_norm_eps", 1e-6),
         rope=rope,
+        layer_windows=(None,) * num_layers,
         max_position=extended_context(rope, max_position),
         tie_word_embeddings=config.flag("tie_word_embeddings", default=False),
     )

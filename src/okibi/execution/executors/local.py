@@ -49,8 +49,8 @@ class LocalExecutor:
         """
         if self._model is None:
             raise ConfigError("the executor is closed")
-        layers = sorted(part.spec.layer for group in layout.groups for part in group.slices)
-        if layers != list(range(self._model.arch.num_layers)):
+        specs = {part.spec for group in layout.groups for part in group.slices}
+        if specs != set(self._model.arch.kv_specs(self._model.dtype)):
             raise ConfigError("the KV layout was made for another model")
         self._runner = ModelRunner(self._model, layout)
 

@@ -1,7 +1,7 @@
 """From a path to a model ready to run.
 
 Opens the checkpoint, lets `core.arch` say what it is, makes the model on the device and fills it.
-Knows every family by its model class; nothing here depends on one.
+How a family does its part stands in the registry; nothing here depends on one.
 """
 
 from collections.abc import Iterator
@@ -11,22 +11,22 @@ from pathlib import Path
 
 import torch
 
-from okibi.core.arch import DenseArch, parse_config
+from okibi.core.arch import Arch, parse_config
 from okibi.core.errors import ConfigError
 from okibi.core.kv_spec import KVDType
 from okibi.execution.dtypes import TORCH_DTYPES, resolve_device, resolve_dtype
 from okibi.execution.models.checkpoint import open_checkpoint
-from okibi.execution.models.dense.model import DenseModel
-from okibi.execution.models.dense.weights import load_weights, locate_weights
+from okibi.execution.models.family import Model
 from okibi.execution.models.fingerprint import fingerprint
+from okibi.execution.models.registry import MODEL_FAMILIES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
     """A model with its weights, and what the rest of the system needs to know about it."""
 
-    arch: DenseArch
-    module: DenseModel
+    arch: Arch
+    module: Model
     device: torch.device
     dtype: KVDType
     fingerprint: str
@@ -48,10 +48,11 @@ def load_model(path: Path, *, device: str = "cpu", dtype: str = "auto") -> Loade
     kv_dtype = resolve_dtype(dtype, target)
     checkpoint = open_checkpoint(path)
     arch = parse_config(checkpoint.config)
+    family = MODEL_FAMILIES[arch.family]
     # A checkpoint that does not fit is found out before memory is taken for it.
-    locate_weights(arch, checkpoint)
+    family.check_weights(arch, checkpoint)
     module = _make_module(arch, target, TORCH_DTYPES[kv_dtype])
-    load_weights(module, arch, checkpoint)
+    family.load_weights(module, arch, checkpoint)
     return LoadedModel(
         arch=arch,
         module=module,
@@ -62,11 +63,11 @@ def load_model(path: Path, *, device: str = "cpu", dtype: str = "auto") -> Loade
     )
 
 
-def _make_module(arch: DenseArch, device: torch.device, dtype: torch.dtype) -> DenseModel:
+def _make_module(arch: Arch, device: torch.device, dtype: torch.dtype) -> Model:
     """The model with its parameters allocated and not yet filled."""
     try:
         with device, _default_dtype(dtype):
-            module = DenseModel(arch, device)
+            module: Model = MODEL_FAMILIES[arch.family].build(arch, device)
     except (RuntimeError, MemoryError) as error:
         raise ConfigError(f"the weights do not fit on --device {device}: {error}") from error
     module.requires_grad_(requires_grad=False)

@@ -1,6 +1,7 @@
 """The local executor: failures, layouts of other models, and equality however it is scheduled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from okibi.control.replica import Replica
 from okibi.core.clock import VirtualClock, WallClock
 from okibi.core.errors import ConfigError, ExecutorError
+from okibi.core.kv_spec import FullAttentionSpec, KVDType
 from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
 from okibi.execution.executors.local import LocalExecutor
@@ -62,7 +64,7 @@ class TestFailures:
         model = make_model()
         executor = LocalExecutor(model, WallClock())
         executor.allocate(make_layout())
-        model.module.norm.weight = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+        model.module.get_parameter("norm.weight").data = torch.ones(3)
         executor.submit(prefill())
         with pytest.raises(ExecutorError, match="RuntimeError") as caught:
             executor.collect()
@@ -72,7 +74,7 @@ class TestFailures:
         model = make_model()
         executor = LocalExecutor(model, WallClock())
         executor.allocate(make_layout())
-        model.module.norm.weight.fill_(torch.nan)
+        model.module.get_parameter("norm.weight").fill_(torch.nan)
         executor.submit(prefill())
         (row,) = executor.collect().rows
         assert row.error is not None
@@ -82,11 +84,17 @@ class TestFailures:
         with pytest.raises(ExecutorError, match="allocate"):
             make_local_executor().submit(prefill())
 
-    @pytest.mark.parametrize("num_layers", [2, 3])
-    def test_a_layout_of_another_model_is_refused(self, num_layers: int):
-        layout = solve_layout(
-            make_specs(num_layers), block_tokens=4, prefix_match_unit=4, num_pages=8
-        )
+    @pytest.mark.parametrize(
+        "specs",
+        [
+            make_specs(2),
+            (replace(make_specs()[0], layer=1),),
+            (replace(make_specs()[0], head_dim=8),),
+            (replace(make_specs()[0], dtype=KVDType.BFLOAT16),),
+        ],
+    )
+    def test_a_layout_of_another_model_is_refused(self, specs: tuple[FullAttentionSpec, ...]):
+        layout = solve_layout(specs, block_tokens=4, prefix_match_unit=4, num_pages=8)
         with pytest.raises(ConfigError, match="another model"):
             make_local_executor().allocate(layout)
 

@@ -14,12 +14,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
-from okibi.core.arch import DenseArch
+from okibi.core.arch.dense import DenseArch
 from okibi.execution.kernels.gated_activation import silu_and_mul
 from okibi.execution.layers.attention import Attend, AttentionSpec
 from okibi.execution.layers.linear import Embedding, Linear
 from okibi.execution.layers.norm import RMSNorm
 from okibi.execution.layers.rotary import Rotary, RotaryEmbedding
+from okibi.execution.models.family import Model
 
 
 class Attention(nn.Module):
@@ -74,8 +75,8 @@ class DecoderLayer(nn.Module):
         return x_TH + self.mlp(self.mlp_norm(x_TH))
 
 
-class DenseModel(nn.Module):
-    """The whole decoder. `forward` yields hidden states, `logits` turns chosen rows into logits."""
+class DenseModel(Model):
+    """The whole decoder."""
 
     def __init__(self, arch: DenseArch, device: torch.device) -> None:
         """`device` is where the angles are kept; the weights go where torch's default says."""
@@ -91,7 +92,6 @@ class DenseModel(nn.Module):
     def forward(
         self, token_ids_T: torch.Tensor, positions_T: torch.Tensor, attend: Attend
     ) -> torch.Tensor:
-        """Returns x_TH, after the last norm."""
         x_TH = self.embed_tokens(token_ids_T)
         rotary = self.embed_positions(positions_T, x_TH.dtype)
         for layer in self.layers:
@@ -99,6 +99,5 @@ class DenseModel(nn.Module):
         return self.norm(x_TH)
 
     def logits(self, x_RH: torch.Tensor) -> torch.Tensor:
-        """Returns logits_RV in float32."""
         head = self.embed_tokens if self.lm_head is None else self.lm_head
         return F.linear(x_RH, head.weight).float()

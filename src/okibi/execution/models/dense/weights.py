@@ -11,8 +11,7 @@ from typing import cast
 
 import torch
 
-from okibi.core.arch import DenseArch
-from okibi.core.arch.dense import weight_shapes
+from okibi.core.arch.dense import DenseArch, weight_shapes
 from okibi.core.errors import ModelError
 from okibi.execution.models.checkpoint.checkpoint import Checkpoint, TensorFormat
 from okibi.execution.models.dense.model import DecoderLayer, DenseModel
