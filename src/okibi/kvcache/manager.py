@@ -138,6 +138,10 @@ class KVCacheManager:
         for group, table in self._each(allocation):
             group.publish(table, digests, num_tokens)
 
+    def num_cacheable(self, num_tokens: int) -> int:
+        """How many leading tokens are cached once `publish` was told of `num_tokens`."""
+        return min(group.num_cacheable(num_tokens) for group in self._groups)
+
     def end(
         self, allocation: Allocation, sequence: TokenSequence, num_tokens: int, now: float
     ) -> None:

@@ -120,6 +120,15 @@ def test_a_new_rule_is_a_class_and_a_line_and_hits_are_a_fixed_point(monkeypatch
     assert [b - a for a, b in zip(before, after, strict=True)] == [4, 4]
 
 
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_what_is_cached_of_a_running_request_is_known_beforehand(shapes) -> None:
+    manager = make_manager(*shapes, num_pages=80)
+    allocation = start(manager, X)
+    for num_tokens in range(1, len(X)):
+        manager.publish(allocation, sequence_of(X), num_tokens)
+        assert hit(manager, X) == manager.num_cacheable(num_tokens)
+
+
 # -- eviction ------------------------------------------------------------------------------
 
 

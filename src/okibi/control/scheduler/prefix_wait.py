@@ -6,7 +6,7 @@ running, so the wait ends when the prefix is there, or when its producer finishe
 dies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from okibi.control.scheduler.state import PrefixWait, RequestState
@@ -19,11 +19,12 @@ class PrefixWaitRule:
 
     Attributes:
         unit: Tokens a digest.
-        block_tokens: Only whole blocks are cached while their request runs.
+        num_cacheable: How many leading tokens of a running request are cached once so many are
+            computed.
     """
 
     unit: int
-    block_tokens: int
+    num_cacheable: Callable[[int], int]
 
     def find(
         self, waiter: RequestState, num_hit_tokens: int, producers: Iterable[RequestState]
@@ -37,11 +38,13 @@ class PrefixWaitRule:
         longest_hit = len(waiter.sequence) - 1
         for producer in producers:
             shared = _common_units(chain, producer.sequence.digests()) * self.unit
-            will_cache = len(producer.sequence) // self.block_tokens * self.block_tokens
+            if shared <= num_hit_tokens:
+                continue
+            will_cache = self.num_cacheable(len(producer.sequence))
             gain_until = min(shared, will_cache, longest_hit) // self.unit * self.unit
-            cached = producer.num_confirmed // self.block_tokens * self.block_tokens
-            if gain_until > num_hit_tokens and cached < gain_until:
-                return PrefixWait(producer, gain_until, self.block_tokens)
+            wait = PrefixWait(producer, gain_until, self.num_cacheable)
+            if gain_until > num_hit_tokens and not wait.is_cached:
+                return wait
         return None
 
 

@@ -60,8 +60,7 @@ class Scheduler:
     ) -> None:
         self._config = config
         self._wait_rule = PrefixWaitRule(
-            unit=layout.prefix_match_unit,
-            block_tokens=max(group.block_tokens for group in layout.groups),
+            unit=layout.prefix_match_unit, num_cacheable=kv_cache.num_cacheable
         )
         self._pages_of_next_blocks = sum(group.pages_per_block for group in layout.groups)
         self._kv_cache = kv_cache

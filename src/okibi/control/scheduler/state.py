@@ -8,6 +8,7 @@ scheduled work are optimistic; what a step in flight will sample is `num_pending
     0        num_cached            num_confirmed  num_scheduled   num_tokens
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -91,10 +92,13 @@ class PrefixWait:
 
     producer: RequestState
     num_tokens: int
-    block_tokens: int
+    num_cacheable: Callable[[int], int]
+
+    @property
+    def is_cached(self) -> bool:
+        return self.num_cacheable(self.producer.num_confirmed) >= self.num_tokens
 
     @property
     def is_over(self) -> bool:
         """Whether the tokens are cached, or never will be by this producer."""
-        cached = self.producer.num_confirmed // self.block_tokens * self.block_tokens
-        return self.producer.status is not Status.RUNNING or cached >= self.num_tokens
+        return self.producer.status is not Status.RUNNING or self.is_cached

@@ -92,7 +92,7 @@ class FullAttentionGroup:
 
     def publish(self, table: GroupTable, digests: Digests, num_tokens: int) -> None:
         """Cache the blocks that the first `num_tokens` tokens fill."""
-        complete = num_tokens // self._layout.block_tokens
+        complete = self.num_cacheable(num_tokens) // self._layout.block_tokens
         if complete <= table.num_indexed:
             return
         chain = _units(
@@ -102,6 +102,9 @@ class FullAttentionGroup:
         table.tip, duplicates = self.index.insert(table.tip, chain, pages)
         table.duplicates.extend(duplicates)
         table.num_indexed = complete
+
+    def num_cacheable(self, num_tokens: int) -> int:
+        return num_tokens // self._layout.block_tokens * self._layout.block_tokens
 
     def end(self, table: GroupTable, digests: Digests, num_tokens: int, now: float) -> None:
         self.copy_done(table, now)

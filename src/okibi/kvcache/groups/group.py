@@ -98,6 +98,10 @@ class Group(Protocol[M, T]):
         """Cache what the first `num_tokens` tokens, which are computed, complete."""
         ...
 
+    def num_cacheable(self, num_tokens: int) -> int:
+        """How many leading tokens are cached once `publish` was told of `num_tokens`."""
+        ...
+
     def end(self, table: T, digests: Digests, num_tokens: int, now: float) -> None:
         """Cache what is left of the first `num_tokens` tokens and let go of everything."""
         ...
