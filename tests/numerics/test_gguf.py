@@ -79,11 +79,9 @@ def test_linear_scaling_by_metadata(tmp_path: Path):
     assert_same_logits(tmp_path / "model.gguf", model)
 
 
-def test_a_folder_with_one_gguf_file_is_that_file(tmp_path: Path):
-    model = make_transformers_model(CONFIGS["llama"])
-    write_gguf(tmp_path / "model.gguf", model)
-    loaded = load_model(tmp_path)
-    assert loaded.eos_token_ids == (EOS_TOKEN_ID,)
+def test_the_end_of_generation_is_the_files_own(tmp_path: Path):
+    write_gguf(tmp_path / "model.gguf", make_transformers_model(CONFIGS["llama"]))
+    assert load_model(tmp_path / "model.gguf").eos_token_ids == (EOS_TOKEN_ID,)
 
 
 def llama3_divisors(head_dim: int) -> list[float]:

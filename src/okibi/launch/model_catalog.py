@@ -55,7 +55,10 @@ CATALOG: dict[str, CatalogModel] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedModel:
-    """A model on this machine: a folder or a file, and the name it is served under."""
+    """A model on this machine and the name it is served under.
+
+    `path` is a Hugging Face folder or a GGUF file, whatever the person named.
+    """
 
     path: Path
     name: str
@@ -67,7 +70,8 @@ def find_model(name_or_path: str = DEFAULT_MODEL) -> ResolvedModel:
     A catalogue name wins over a file of that name; `./NAME` means the file.
 
     Raises:
-        ModelError: it is neither, or the named model was not fetched yet.
+        ModelError: it is neither, the named model was not fetched yet, or a folder holds no model
+            or several.
     """
     known = CATALOG.get(name_or_path)
     if known is not None:
@@ -81,7 +85,8 @@ def find_model(name_or_path: str = DEFAULT_MODEL) -> ResolvedModel:
         names = ", ".join(CATALOG)
         raise ModelError(f"{name_or_path} is neither a path nor a known model ({names})")
     resolved = path.resolve()
-    return ResolvedModel(path=resolved, name=resolved.stem if path.is_file() else resolved.name)
+    name = resolved.stem if path.is_file() else resolved.name
+    return ResolvedModel(path=_model_in(resolved) if path.is_dir() else resolved, name=name)
 
 
 def catalog_model(name: str) -> CatalogModel:
@@ -93,3 +98,16 @@ def catalog_model(name: str) -> CatalogModel:
     if name not in CATALOG:
         raise ModelError(f"okibi has no model {name!r} to fetch; it has: {', '.join(CATALOG)}")
     return CATALOG[name]
+
+
+def _model_in(folder: Path) -> Path:
+    """The folder itself if it is a Hugging Face one, else the one GGUF file in it."""
+    if (folder / "config.json").exists():
+        return folder
+    files = sorted(folder.glob("*.gguf"))
+    if not files:
+        raise ModelError(f"{folder} holds neither a config.json nor a .gguf file")
+    if len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise ModelError(f"{folder} holds several .gguf files, name one of them: {names}")
+    return files[0]

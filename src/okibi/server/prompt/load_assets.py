@@ -12,20 +12,13 @@ from okibi.server.prompt.hf_assets import load_hf_assets
 
 
 def load_text_assets(model: Path) -> TextAssets:
-    """Read them from a folder with `tokenizer.json`, a `.gguf` file, or a folder that holds one.
+    """Read them from a folder with `tokenizer.json` or from a `.gguf` file.
 
     Raises:
         ModelError: they are missing, damaged or of an unknown kind.
     """
-    if model.is_dir() and not (model / "tokenizer.json").is_file():
-        model = _only_gguf(model)
     if model.is_dir():
         return load_hf_assets(model)
-    if model.suffix == ".gguf" and model.is_file():
+    if model.suffix.lower() == ".gguf" and model.is_file():
         return load_gguf_assets(model)
     raise ModelError(f"{model} is neither a model folder nor a GGUF file")
-
-
-def _only_gguf(folder: Path) -> Path:
-    files = sorted(folder.glob("*.gguf"))
-    return files[0] if len(files) == 1 else folder

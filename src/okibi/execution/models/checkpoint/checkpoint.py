@@ -67,14 +67,12 @@ class Checkpoint(Protocol):
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Open a Hugging Face folder, a `.gguf` file, or a folder that holds just one `.gguf` file.
+    """Open a Hugging Face folder or a `.gguf` file.
 
     Raises:
         ModelError: nothing is there, or it cannot be read.
     """
     # Each format brings its own library; only the one at hand is loaded.
-    if path.is_dir() and not (path / "config.json").exists():
-        path = _only_gguf(path)
     if path.is_dir():
         from okibi.execution.models.checkpoint.hf_folder import open_hf_folder
 
@@ -86,13 +84,3 @@ def open_checkpoint(path: Path) -> Checkpoint:
     from okibi.execution.models.checkpoint.gguf_file import open_gguf
 
     return open_gguf(path)
-
-
-def _only_gguf(folder: Path) -> Path:
-    files = sorted(folder.glob("*.gguf"))
-    if not files:
-        raise ModelError(f"{folder} holds neither a config.json nor a .gguf file")
-    if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise ModelError(f"{folder} holds several .gguf files, name one of them: {names}")
-    return files[0]
