@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import typer
 
-from okibi.bench.flags import command
 from okibi.bench.generate import GenerateOptions
 from okibi.bench.replay_options import ReplayOptions
+from okibi.core.command_options import option_command
 
 app = typer.Typer(help="Write agent workloads and replay them.", no_args_is_help=True)
 
@@ -62,5 +62,5 @@ def _exit_code(stop_reason: str, num_ok: int) -> int:
     return 1 if stop_reason == "errors" or num_ok == 0 else 0
 
 
-app.command("generate")(command(GenerateOptions, generate))
-app.command("replay")(command(ReplayOptions, replay))
+app.command("generate")(option_command(GenerateOptions, generate))
+app.command("replay")(option_command(ReplayOptions, replay))

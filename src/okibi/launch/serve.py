@@ -5,7 +5,7 @@ The flags are `ServeOptions`; what is heavy is imported once they are known to b
 
 import typer
 
-from okibi.bench.flags import command
+from okibi.core.command_options import option_command
 from okibi.launch.serve_options import ServeOptions
 
 
@@ -24,4 +24,4 @@ def run(options: ServeOptions) -> None:
     raise typer.Exit(run_server(options))
 
 
-serve = command(ServeOptions, run)
+serve = option_command(ServeOptions, run)

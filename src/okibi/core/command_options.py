@@ -1,8 +1,8 @@
-"""Command-line flags from a frozen dataclass: one field, one flag.
+"""Command-line options from a frozen dataclass: one field, one option.
 
-A command with twenty flags is a value with twenty fields, not a function with twenty arguments.
+A command with twenty options is a value with twenty fields, not a function with twenty arguments.
 Fields are annotated as typer's parameters are: `Annotated[int, Option(help=...)]`. Must never hold
-the flags of any one command.
+the options of any one command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 _T = TypeVar("_T")
 
 
-def command(options: type[_T], run: Callable[[_T], None]) -> Callable[..., None]:
+def option_command(options: type[_T], run: Callable[[_T], None]) -> Callable[..., None]:
     """A function that typer reads as having one parameter per field of `options`.
 
     Calling it builds `options` and hands it to `run`, whose docstring is the command's help.

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from okibi.bench.flags import command
+from okibi.core.command_options import option_command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +24,7 @@ def run(*words: str) -> tuple[list[Options], str]:
         """Do it."""
         given.append(options)
 
-    app.command()(command(Options, act))
+    app.command()(option_command(Options, act))
     return given, CliRunner().invoke(app, words).output
 
 
