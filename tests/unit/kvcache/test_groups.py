@@ -208,3 +208,23 @@ def test_a_start_takes_what_was_promised_from_a_full_pool(shapes, ids) -> None:
     manager.check([allocation])
     finish(manager, allocation, ids, 3.0)
     assert hit(manager, [*ids, 1]) == len(ids) // UNIT * UNIT
+
+
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_no_copy_evicts_what_another_group_has_matched(shapes) -> None:
+    """The match is the oldest thing in a full pool: each copy would take of it first."""
+    probe = make_manager(*shapes)
+    run(probe, X[:24])
+    num_pages = probe.stats().num_evictable
+    manager = make_manager(*shapes, num_pages=2 * num_pages)
+    run(manager, X[:24], 1.0)
+    run(manager, Y[:24], 2.0)
+    assert manager.stats().num_free == 0
+    branch = [*X[:22], 900, 901]
+    match = manager.match(sequence_of(branch))
+    assert all(partial_groups(match))
+    allocation = manager.begin(match, 3.0)
+    manager.check([allocation])
+    assert set(hits(manager, [*X[:24], 1])) == {24}
+    assert min(hits(manager, [*Y[:24], 1])) < 24, "the copies took of the younger one"
+    finish(manager, allocation, branch[:22], 4.0)
