@@ -1,41 +1,51 @@
 """A seeded run in which everything happens: hits, forks, preemption, eviction, aborts.
 
-`python -m tests.replay.workload SEED DEPTH POLICY` prints the digest of all its plans, so that
-two processes can be compared.
+`python -m tests.replay.workload SEED DEPTH POLICY LAYOUT` prints the digest of all its plans, so
+that two processes can be compared.
 """
 
 import sys
 from hashlib import blake2b
 from random import Random
 
+from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.messages import Abort, ResetPrefixCache
 from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
 from okibi.sim.checking import CheckingExecutor
 from okibi.sim.fake_model import FakeModel
 from tests.replay.recording import RecordingReplica, plans
-from tests.support.builders import make_config, make_layout, make_request, prompt_ids, unique_ids
+from tests.support.builders import (
+    make_config,
+    make_grouped_layout,
+    make_request,
+    prompt_ids,
+    unique_ids,
+)
 from tests.support.lockstep import LockstepDriver
 
 NUM_ROUNDS = 150
 CONFIG = {"max_num_seqs": 5, "max_num_batched_tokens": 24, "max_num_queued": 40}
+LAYOUTS: dict[str, KVCacheLayout] = {
+    "one group": make_grouped_layout((8, 1), num_pages=24, unit=2),
+    "several groups": make_grouped_layout((8, 1), (4, 2), num_pages=120, unit=2),
+}
 
 
-def make_recorder(depth: int, policy: str) -> RecordingReplica:
-    layout = make_layout(num_pages=24, block_tokens=8, unit=2)
+def make_recorder(depth: int, policy: str, layout: str) -> RecordingReplica:
     config = make_config(**CONFIG, max_inflight_steps=depth, scheduling_policy=policy)
-    return RecordingReplica(config, layout)
+    return RecordingReplica(config, LAYOUTS[layout])
 
 
-def record(*, seed: int, depth: int, policy: str) -> RecordingReplica:
+def record(*, seed: int, depth: int, policy: str, layout: str) -> RecordingReplica:
     """Run the workload to its end."""
     rng = Random(seed)
-    replica = make_recorder(depth, policy)
+    replica = make_recorder(depth, policy, layout)
     executor = CheckingExecutor(
         model=FakeModel(vocab_size=64, eos_token_id=5, eos_probability=0.02),
         max_inflight_steps=depth,
     )
-    executor.allocate(make_layout(num_pages=24, block_tokens=8, unit=2))
+    executor.allocate(LAYOUTS[layout])
     driver = LockstepDriver(replica, executor, max_inflight_steps=depth)
     requests: list[Request] = []
     for _ in range(NUM_ROUNDS):
@@ -79,5 +89,5 @@ def digest(replica: RecordingReplica) -> str:
 
 
 if __name__ == "__main__":
-    _, seed, depth, policy = sys.argv
-    print(digest(record(seed=int(seed), depth=int(depth), policy=policy)))
+    _, seed, depth, policy, layout = sys.argv
+    print(digest(record(seed=int(seed), depth=int(depth), policy=policy, layout=layout)))
