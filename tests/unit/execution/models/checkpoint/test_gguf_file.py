@@ -45,15 +45,23 @@ def test_damaged_headers_never_hang_or_crash(whole: bytes, tmp_path: Path):
     """Whatever stands in the header, it loads or is refused by a `ModelError`."""
     path = tmp_path / "model.gguf"
     generator = np.random.default_rng(0)
+    num_loaded, num_refused = 0, 0
     for _ in range(150):
         damaged = bytearray(whole)
         position = int(generator.integers(0, 1500))
         damaged[position : position + 4] = generator.bytes(4)
         path.write_bytes(damaged)
         try:
-            load_model(path)
+            model = load_model(path)
         except ModelError:
-            continue
+            num_refused += 1
+        else:
+            num_loaded += 1
+            assert model.arch.num_parameters() == sum(
+                weight.numel() for weight in model.module.parameters()
+            )
+    assert num_refused > 50, "most damage shows"
+    assert num_loaded > 10, "some damage is to what no model depends on"
 
 
 def test_another_file_is_refused(tmp_path: Path):
@@ -90,6 +98,7 @@ def test_unsupported_metadata_is_refused(tmp_path: Path, metadata: dict[str, Any
     [
         ({"general.architecture": "gpt2"}, r"'gpt2'; known: llama"),
         ({"split.count": 3}, "split"),
+        ({}, r"no tensor token_embd"),
         ({"llama.rope.dimension_count": 4}, "rope.dimension_count"),
         ({"llama.attention.value_length": 4}, "value_length"),
         ({"llama.attention.head_count": [4, 2]}, "head count"),
