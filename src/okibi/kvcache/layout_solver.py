@@ -14,7 +14,8 @@ from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
 from okibi.core.kv_spec import KVCacheSpec
 
 ALIGNMENT_BYTES = 64
-MIN_PAGES = 2
+MIN_BLOCKS = 2
+"""Of each group: one, and the copy of a shared partial one."""
 
 
 def solve_layout(
@@ -49,10 +50,11 @@ def solve_layout(
         if memory_bytes is None:
             raise ConfigError("give the KV pool a size: --kv-cache-memory-bytes")
         num_pages = memory_bytes // page_size_bytes
-    if num_pages < MIN_PAGES:
+    min_pages = MIN_BLOCKS * sum(group.pages_per_block for group in groups)
+    if num_pages < min_pages:
         raise ConfigError(
             f"the KV pool holds {num_pages} pages of {page_size_bytes} bytes, at least "
-            f"{MIN_PAGES} are needed: raise --kv-cache-memory-bytes or lower --block-size"
+            f"{min_pages} are needed: raise --kv-cache-memory-bytes or lower --block-size"
         )
     return KVCacheLayout(
         page_size_bytes=page_size_bytes,

@@ -66,6 +66,13 @@ def test_layers_are_grouped_by_liveness_and_never_by_their_bytes() -> None:
     assert [group.group_id for group in layout.groups] == [0, 1]
 
 
+def test_a_pool_holds_a_block_and_a_copy_of_each_group() -> None:
+    specs = [spec(0), side_spec(1, heads=3)]
+    solve_layout(specs, block_tokens=16, prefix_match_unit=16, num_pages=4)
+    with pytest.raises(ConfigError, match="at least 4 are needed"):
+        solve_layout(specs, block_tokens=16, prefix_match_unit=16, num_pages=3)
+
+
 def test_the_neediest_group_sets_the_page_and_others_have_longer_blocks() -> None:
     specs = [side_spec(0, heads=1), spec(1, heads=7)]
     layout = solve_layout(specs, block_tokens=4, prefix_match_unit=2, num_pages=9)
