@@ -40,6 +40,7 @@ def test_views_are_where_the_layout_says(dtype: KVDType):
     raw = arena.layer_view(group, _whole_page(arena))
     for part, view in zip(group.slices, views(arena), strict=True):
         spec = part.spec
+        assert isinstance(spec, FullAttentionSpec)
         assert view.shape == (5, 2, spec.num_kv_heads, 2, spec.head_dim)
         view.copy_(torch.randn(view.shape))
         first = part.offset_bytes // spec.dtype.num_bytes
@@ -52,7 +53,9 @@ def test_views_are_where_the_layout_says(dtype: KVDType):
 def _whole_page(arena: PageArena) -> Any:
     """A slice as large as a page, to look at it flat."""
     (group,) = arena.layout.groups
-    dtype = group.slices[0].spec.dtype
+    first = group.slices[0].spec
+    assert isinstance(first, FullAttentionSpec)
+    dtype = first.dtype
     spec = FullAttentionSpec(
         layer=0,
         num_kv_heads=1,
