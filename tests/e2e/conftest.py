@@ -20,6 +20,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreTrain
 @pytest.fixture(scope="session")
 def tiny_server(tiny_model: tuple[Path, PreTrainedModel]) -> Iterator[ServeProcess]:
     """One server for the tests that leave it as they found it."""
-    flags = ("--kv-cache-memory-bytes", "64MiB", "--served-model-name", "tiny")
+    # Compared token by token with transformers in float32, whatever this machine prefers.
+    flags = (
+        "--kv-cache-memory-bytes", "64MiB", "--served-model-name", "tiny", "--dtype", "float32",
+    )  # fmt: skip
     with serving(tiny_model[0], *flags) as server:
         yield server
