@@ -1,16 +1,18 @@
 """The bytes that each token stands for.
 
 A tokenizer's decoder says how vocabulary entries spell bytes: GPT-2's byte-to-character table, or
-SentencePiece's underscore for a space and `<0x0A>` for single bytes. Bytes, not text, are what can
-be joined token by token: a character may span several tokens.
+SentencePiece's underscore for a space and `<0x0A>` for single bytes. A token that was added to a
+byte-level vocabulary is found in plain text before that table applies, so it stands for its own
+text (huggingface/tokenizers, issue 1392). Bytes, not text, are what can be joined token by token: a
+character may span several tokens.
 """
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer
 
 from okibi.core.errors import ModelError
 
@@ -27,7 +29,7 @@ class TokenBytes:
         self._spell = _spelling(tokenizer)
         added = tokenizer.get_added_tokens_decoder()
         self._special = frozenset(token_id for token_id, token in added.items() if token.special)
-        self._known: dict[int, bytes] = {}
+        self._known = _added_text(tokenizer, added) if self._spell is _byte_level else {}
 
     def of(self, token_id: int) -> bytes:
         """The token's bytes, special tokens spelt out; empty for an id without an entry."""
@@ -53,6 +55,19 @@ def _spelling(tokenizer: Tokenizer) -> Callable[[str], bytes]:
     if steps & {"ByteFallback", "Metaspace"}:
         return _sentence_piece
     raise ModelError(f"okibi does not know the tokenizer's decoder ({', '.join(sorted(steps))})")
+
+
+def _added_text(tokenizer: Tokenizer, added: Mapping[int, AddedToken]) -> dict[int, bytes]:
+    """UTF-8 of the added tokens, but for single letters of the model's own alphabet.
+
+    Such a letter shares its id with a byte that any other text may need.
+    """
+    model = tokenizer.model
+    return {
+        token_id: token.content.encode()
+        for token_id, token in added.items()
+        if len(token.content) > 1 or model.id_to_token(token_id) is None
+    }
 
 
 def _gpt2_bytes() -> dict[str, int]:
