@@ -21,7 +21,7 @@ from rich.console import Console
 from okibi.bench.http import ServedModel, ServerApi
 from okibi.bench.metrics import compute_metrics, find_warnings
 from okibi.bench.progress import ReplayProgress
-from okibi.bench.replay.client import ChatClient
+from okibi.bench.replay.client import StreamClient
 from okibi.bench.replay.driver import ReplayDriver
 from okibi.bench.replay.player import Player, PlayerConfig
 from okibi.bench.replay.records import RequestRecord
@@ -67,7 +67,8 @@ async def run_replay(options: ReplayOptions, clock: Clock, console: Console) -> 
         plan = await _plan(options, api)
         _announce(plan, api.base, console)
         scheduler = ReplayScheduler(plan.trees, config)
-        client = ChatClient(api.session, api.base, clock, options.timeout)
+        url = f"{api.base}/v1/chat/completions"
+        client = StreamClient(api.session, url, clock, options.timeout)
         player = Player(
             client,
             TextSynthesizer(plan.vocabulary, options.seed),

@@ -1,4 +1,4 @@
-"""One streaming chat completion, timed.
+"""One streaming completion, of a chat or of a plain prompt, timed.
 
 Speaks the OpenAI API as any client would and nothing more. Reads the body as it arrives, splits
 server-sent events itself (a line may be longer than a library's limit) and stamps each event with
@@ -8,7 +8,7 @@ the injected clock. Must never raise for what a server does: every outcome is a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,16 @@ _OVERFLOW_SIGNS = (
 )
 _MAX_MESSAGE_CHARS = 300
 
+OnContent = Callable[[float], None]
+"""Told the time of each event with content, on the client's clock."""
+
+
+def _ignore(_: float) -> None:
+    pass
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChatRequest:
+class StreamRequest:
     """A request as it goes on the wire."""
 
     body: dict[str, Any]
@@ -42,6 +49,7 @@ class ChatRequest:
 class _Progress:
     """What the stream has shown so far."""
 
+    on_content: OnContent
     first_token_s: float | None = None
     last_token_s: float | None = None
     prompt_tokens: int | None = None
@@ -49,6 +57,12 @@ class _Progress:
     completion_tokens: int | None = None
     finished: bool = False
     failure: RequestFailure | None = None
+
+    def note_content(self, now: float) -> None:
+        if self.first_token_s is None:
+            self.first_token_s = now
+        self.last_token_s = now
+        self.on_content(now)
 
     def result(self, start_s: float, end_s: float) -> RequestResult:
         return RequestResult(
@@ -82,8 +96,15 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
+    """A chat's choice has a delta, a plain completion's a text."""
+
     delta: _Delta | None = None
+    text: str | None = None
     finish_reason: str | None = None
+
+    @property
+    def has_content(self) -> bool:
+        return bool(self.text) or (self.delta is not None and self.delta.has_content)
 
 
 class _CachedTokens(msgspec.Struct):
@@ -104,22 +125,24 @@ class _Chunk(msgspec.Struct):
     error: Any = None
 
 
-class ChatClient:
-    """Sends chat completions to one server."""
+class StreamClient:
+    """Sends completions to one endpoint of a server."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, base: str, clock: Clock, timeout_s: float
+        self, session: aiohttp.ClientSession, url: str, clock: Clock, timeout_s: float
     ) -> None:
-        """`timeout_s` bounds a whole request."""
+        """`url` is the endpoint's; `timeout_s` bounds a whole request."""
         self._session = session
-        self._url = f"{base}/v1/chat/completions"
+        self._url = url
         self._clock = clock
         self._timeout_s = timeout_s
 
-    async def stream(self, request: ChatRequest) -> RequestResult:
+    async def stream(
+        self, request: StreamRequest, on_content: OnContent = _ignore
+    ) -> RequestResult:
         """Send and read to the end; a cancelled call is a result of kind `cancelled`."""
         body = msgspec.json.encode(request.body)
-        progress = _Progress()
+        progress = _Progress(on_content)
         start_s = self._clock.now()
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -170,10 +193,8 @@ def _apply_event(event: bytes, now: float, progress: _Progress) -> None:
     if chunk.usage is not None:
         _apply_usage(chunk.usage, progress)
     for choice in chunk.choices or ():
-        if choice.delta is not None and choice.delta.has_content:
-            if progress.first_token_s is None:
-                progress.first_token_s = now
-            progress.last_token_s = now
+        if choice.has_content:
+            progress.note_content(now)
         if choice.finish_reason:
             progress.finished = True
 

@@ -10,7 +10,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from okibi.bench.replay.client import ChatRequest
+from okibi.bench.replay.client import StreamRequest
 from okibi.bench.replay.records import RequestRecord, RequestResult
 from okibi.bench.replay.scheduler import Dispatch
 from okibi.bench.text.synthesis import SessionText, TextSynthesizer
@@ -20,7 +20,7 @@ from okibi.bench.workload.tree import SessionTree, TurnNode
 class ChatSender(Protocol):
     """Anything that answers a chat request with a timed result."""
 
-    async def stream(self, request: ChatRequest) -> RequestResult:
+    async def stream(self, request: StreamRequest) -> RequestResult:
         """Send one request and wait for its end."""
         ...
 
@@ -59,7 +59,7 @@ class Player:
         correlation_id = _digest(self._config.run_id, str(live.play), node.conversation)[:32]
         num_reusable = self._note_sent(live.tree, node, play.marker)
         result = await self._sender.stream(
-            ChatRequest(
+            StreamRequest(
                 body=_body(self._config.model, play.text, node),
                 headers=_headers(correlation_id, node.turn),
             )

@@ -8,14 +8,17 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from okibi.bench.replay.client import ChatClient, ChatRequest
+from okibi.bench.replay.client import OnContent, StreamClient, StreamRequest
 from okibi.bench.replay.records import RequestResult
 from okibi.core.clock import WallClock
 
+ENDPOINT = "/endpoint"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}
 ROLE = {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
 TEXT = {"choices": [{"delta": {"content": "a"}}]}
 FINISH = {"choices": [{"delta": {}, "finish_reason": "length"}]}
+PLAIN_TEXT = {"choices": [{"text": "a"}]}
+NO_TEXT = {"choices": [{"text": ""}]}
 COUNTS = {"choices": [], "usage": USAGE}
 
 
@@ -23,7 +26,13 @@ def sse(*events: Any) -> bytes:
     return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
 
 
-def result_of(pieces: Sequence[bytes], *, status: int = 200, pause_s: float = 0.0) -> RequestResult:
+def result_of(
+    pieces: Sequence[bytes],
+    *,
+    status: int = 200,
+    pause_s: float = 0.0,
+    on_content: OnContent = lambda _: None,
+) -> RequestResult:
     """Serve `pieces` as one body, `pause_s` apart, and read it."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -36,7 +45,7 @@ def result_of(pieces: Sequence[bytes], *, status: int = 200, pause_s: float = 0.
 
     async def run() -> RequestResult:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", answer)
+        app.router.add_post(ENDPOINT, answer)
         runner = web.AppRunner(app)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -44,8 +53,10 @@ def result_of(pieces: Sequence[bytes], *, status: int = 200, pause_s: float = 0.
         port = runner.addresses[0][1]
         try:
             async with aiohttp.ClientSession() as session:
-                client = ChatClient(session, f"http://127.0.0.1:{port}", WallClock(), 20.0)
-                return await client.stream(ChatRequest(body={}, headers={}))
+                client = StreamClient(
+                    session, f"http://127.0.0.1:{port}{ENDPOINT}", WallClock(), 20.0
+                )
+                return await client.stream(StreamRequest(body={}, headers={}), on_content)
         finally:
             await runner.cleanup()
 
@@ -83,6 +94,23 @@ def test_an_event_may_be_larger_than_any_buffer():
 def test_thoughts_and_tool_calls_count_as_tokens():
     for delta in ({"reasoning_content": "hm"}, {"tool_calls": [{"index": 0}]}):
         assert result_of([sse({"choices": [{"delta": delta}]}, FINISH)]).first_token_s is not None
+
+
+def test_a_plain_completion_has_texts_in_place_of_deltas():
+    result = result_of([sse(NO_TEXT), sse(PLAIN_TEXT), sse(NO_TEXT, FINISH, COUNTS)], pause_s=0.1)
+    assert result.failure is None
+    assert result.first_token_s is not None
+    assert result.first_token_s == result.last_token_s
+    assert result.start_s + 0.1 <= result.first_token_s <= result.end_s - 0.1
+
+
+def test_each_event_with_content_is_told_as_it_comes():
+    times: list[float] = []
+    pieces = [sse(ROLE), sse(TEXT), sse(TEXT), sse(PLAIN_TEXT, FINISH, COUNTS)]
+    result = result_of(pieces, pause_s=0.05, on_content=times.append)
+    assert len(times) == 3
+    assert times == sorted(times)
+    assert (times[0], times[-1]) == (result.first_token_s, result.last_token_s)
 
 
 def test_what_is_not_an_answer_has_its_kind():

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from okibi.bench.replay.client import ChatRequest
+from okibi.bench.replay.client import StreamRequest
 from okibi.bench.replay.driver import ReplayDriver
 from okibi.bench.replay.player import Player, PlayerConfig
 from okibi.bench.replay.records import RequestFailure, RequestRecord, RequestResult
@@ -27,7 +27,7 @@ class Sender:
         self._delay_s = delay_s
         self._defect = defect
 
-    async def stream(self, request: ChatRequest) -> RequestResult:
+    async def stream(self, request: StreamRequest) -> RequestResult:
         self.num_sent += 1
         if self._defect is not None:
             raise self._defect
