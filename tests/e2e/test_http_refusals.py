@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from okibi.server.http_protocol import HttpLimits
 from tests.support.serving import MODEL, RunningServer, Setup, running_server
 from tests.support.tiny_text import VOCAB_SIZE
 
@@ -259,12 +260,27 @@ def test_more_ids_than_a_sequence_has_are_refused_before_they_are_read(server: R
     ],
 )
 def test_a_flood_of_headers_is_cut_off(server: RunningServer, head: bytes, status: int):
-    url = httpx.URL(server.url)
-    with socket.create_connection((url.host, url.port or 80), timeout=10) as sock:
+    with connected(server) as sock:
         sock.sendall(head)
-        answer = b""
-        while chunk := sock.recv(65536):
-            answer += chunk
+        answer = all_of(sock)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert set(json.loads(answer.split(b"\r\n\r\n")[1])["error"]) >= {"message", "code"}
     assert server.client().get("/health").status_code == 200
+
+
+def test_connections_that_say_too_little_are_ended():
+    setup = Setup(limits=HttpLimits(head_timeout_s=0.5))
+    with running_server(setup) as server, connected(server) as silent, connected(server) as slow:
+        slow.sendall(b"GET /health HTTP/1.1\r\nhost:")
+        assert all_of(silent) == b""
+        assert all_of(slow).startswith(b"HTTP/1.1 408 ")
+
+
+def connected(server: RunningServer) -> socket.socket:
+    url = httpx.URL(server.url)
+    return socket.create_connection((url.host, url.port or 80), timeout=10)
+
+
+def all_of(sock: socket.socket) -> bytes:
+    """What comes until the server ends the connection."""
+    return b"".join(iter(lambda: sock.recv(65536), b""))

@@ -35,7 +35,7 @@ from okibi.server.http.body import BodyReader
 from okibi.server.http.latency import Latency
 from okibi.server.http.lifecycle import Lifecycle
 from okibi.server.http.services import ServerConfig, Services
-from okibi.server.http_protocol import BoundedHttp
+from okibi.server.http_protocol import BoundedConfig, HttpLimits
 from okibi.server.live_driver import LiveDriver
 from okibi.server.prompt.assets import TextAssets
 from okibi.server.prompt.prompt_maker import PromptMaker
@@ -111,6 +111,7 @@ class Setup:
     keep_alive_s: float = 10.0
     progress_timeout_s: float = 60.0
     max_body_bytes: int = 64 << 20
+    limits: HttpLimits = field(default_factory=HttpLimits)
     replica: dict[str, Any] = field(default_factory=dict)
 
 
@@ -240,13 +241,7 @@ class _Front:
         routing = asyncio.create_task(_route(client))
         self.services = _make_services(self._setup, client, clock)
         self._server = uvicorn.Server(
-            uvicorn.Config(
-                make_app(self.services),
-                http=BoundedHttp,
-                lifespan="off",
-                log_config=None,
-                timeout_graceful_shutdown=1,
-            )
+            BoundedConfig(make_app(self.services), self._setup.limits, flush_s=1)
         )
         serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started:

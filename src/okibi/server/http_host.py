@@ -16,11 +16,9 @@ from starlette.types import ASGIApp
 
 from okibi.server.engine_client import EngineClient, EngineLost
 from okibi.server.http.lifecycle import Lifecycle
-from okibi.server.http_protocol import BoundedHttp
+from okibi.server.http_protocol import BoundedConfig, HttpLimits
 
-_FLUSH_S = 5.0
-_KEEP_ALIVE_S = 330
-"""Longer than the 300 s for which clients keep idle connections, or they would lose the race."""
+_FLUSH_S = 5
 
 
 class HttpHost:
@@ -34,6 +32,7 @@ class HttpHost:
         *,
         shutdown_timeout_s: float,
         show: Callable[[str], None],
+        limits: HttpLimits | None = None,
     ) -> None:
         self._engine = engine
         self._lifecycle = lifecycle
@@ -41,19 +40,7 @@ class HttpHost:
         self._show = show
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._server = _Server(
-            uvicorn.Config(
-                app,
-                http=BoundedHttp,
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                timeout_graceful_shutdown=round(_FLUSH_S),
-            )
-        )
+        self._server = _Server(BoundedConfig(app, limits or HttpLimits(), flush_s=_FLUSH_S))
 
     async def run(self, sock: socket.socket, engine_lost: asyncio.Task[str]) -> str | None:
         """Serve on `sock`, which must be bound.
