@@ -8,8 +8,8 @@ namespace okibi {
 namespace {
 
 constexpr int kSpins = 4000;
-constexpr std::uint64_t kIndexBits = 32;
-constexpr std::uint64_t kIndexMask = (std::uint64_t{1} << kIndexBits) - 1;
+constexpr std::uint64_t kCountBits = 32;
+constexpr std::uint64_t kCountMask = (std::uint64_t{1} << kCountBits) - 1;
 
 void pause() {
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ void pause() {
 }
 
 std::uint32_t loop_of(std::uint64_t state) {
-  return static_cast<std::uint32_t>(state >> kIndexBits);
+  return static_cast<std::uint32_t>(state >> kCountBits);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void ThreadTeam::run_erased(std::size_t num_tasks, Erased task, const void* cont
   task_.store(task, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   const std::uint32_t loop = loop_of(state_.load(std::memory_order_relaxed)) + 1;
-  state_.store(static_cast<std::uint64_t>(loop) << kIndexBits);
+  state_.store((static_cast<std::uint64_t>(loop) << kCountBits) | num_tasks);
   if (num_asleep_.load() > 0) {
     const std::lock_guard<std::mutex> lock(mutex_);
     wake_.notify_all();
@@ -63,10 +63,9 @@ void ThreadTeam::run_erased(std::size_t num_tasks, Erased task, const void* cont
 
 bool ThreadTeam::take(std::uint32_t loop, std::size_t* index) {
   std::uint64_t state = state_.load(std::memory_order_acquire);
-  while (loop_of(state) == loop &&
-         (state & kIndexMask) < num_tasks_.load(std::memory_order_relaxed)) {
-    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
-      *index = state & kIndexMask;
+  while (loop_of(state) == loop && (state & kCountMask) > 0) {
+    if (state_.compare_exchange_weak(state, state - 1, std::memory_order_acq_rel)) {
+      *index = num_tasks_.load(std::memory_order_relaxed) - (state & kCountMask);
       return true;
     }
   }

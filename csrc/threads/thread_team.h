@@ -45,8 +45,8 @@ class ThreadTeam {
   bool take(std::uint32_t loop, std::size_t* index);
   void help(std::uint32_t loop, std::size_t thread);
 
-  // The number of the current loop and the next task nobody has begun, in one word: who takes a
-  // task knows that the loop it belongs to has not ended, so the fields below are the loop's.
+  // The number of the current loop and how many of its tasks nobody has begun, in one word: who
+  // takes a task knows that its loop has not ended, so that the fields below are the loop's.
   std::atomic<std::uint64_t> state_{0};
   std::atomic<std::size_t> num_tasks_{0};
   std::atomic<Erased> task_{nullptr};
