@@ -276,6 +276,14 @@ def test_connections_that_say_too_little_are_ended():
         assert all_of(slow).startswith(b"HTTP/1.1 408 ")
 
 
+def test_a_body_that_stalls_is_answered_and_its_connection_ended():
+    with running_server(Setup(max_body_pause_s=0.5)) as server, connected(server) as sock:
+        sock.sendall(f"POST {CHAT} HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{{".encode())
+        head, body = all_of(sock).split(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        assert json.loads(body)["error"]["code"] == "request_timeout"
+
+
 def connected(server: RunningServer) -> socket.socket:
     url = httpx.URL(server.url)
     return socket.create_connection((url.host, url.port or 80), timeout=10)

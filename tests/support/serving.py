@@ -111,6 +111,7 @@ class Setup:
     keep_alive_s: float = 10.0
     progress_timeout_s: float = 60.0
     max_body_bytes: int = 64 << 20
+    max_body_pause_s: float = 30.0
     limits: HttpLimits = field(default_factory=HttpLimits)
     replica: dict[str, Any] = field(default_factory=dict)
 
@@ -277,7 +278,7 @@ def _make_services(setup: Setup, client: EngineClient, clock: WallClock) -> Serv
         clock=clock,
         latency=Latency(),
         lifecycle=Lifecycle(),
-        bodies=BodyReader(config.max_body_bytes),
+        bodies=BodyReader(config.max_body_bytes, max_pause_s=setup.max_body_pause_s),
         seeds=random.Random(0),
         started_at_s=int(clock.unix_time_s()),
     )

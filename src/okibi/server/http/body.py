@@ -13,7 +13,8 @@ from starlette.requests import ClientDisconnect, Request
 from okibi.server.http.errors import ApiError
 
 MAX_BODY_BYTES = 64 << 20
-MAX_PAUSE_S = 60.0
+MAX_PAUSE_S = 30.0
+MAX_TOTAL_S = 300.0
 _BODIES_IN_BUDGET = 4
 
 
@@ -21,11 +22,16 @@ class BodyReader:
     """Reads bodies of at most `max_body_bytes`."""
 
     def __init__(
-        self, max_body_bytes: int = MAX_BODY_BYTES, *, max_pause_s: float = MAX_PAUSE_S
+        self,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        *,
+        max_pause_s: float = MAX_PAUSE_S,
+        max_total_s: float = MAX_TOTAL_S,
     ) -> None:
-        """`max_pause_s` is the longest wait for the next piece of a body."""
+        """A body may keep the server waiting for `max_pause_s` at a time, `max_total_s` in all."""
         self._max_body_bytes = max_body_bytes
         self._max_pause_s = max_pause_s
+        self._max_total_s = max_total_s
         self._budget = _BODIES_IN_BUDGET * max_body_bytes
         self._held = 0
 
@@ -66,21 +72,27 @@ class BodyReader:
             self._held -= taken
 
     async def _chunks(self, request: Request) -> AsyncIterator[bytes]:
-        """The body as it arrives; a client that stalls may not hold the budget for long."""
+        """The body as it arrives; a slow client may not hold the budget for long."""
         stream = request.stream()
+        now = asyncio.get_running_loop().time
+        end = now() + self._max_total_s
         while True:
             try:
-                async with asyncio.timeout(self._max_pause_s):
+                async with asyncio.timeout_at(min(now() + self._max_pause_s, end)):
                     chunk = await anext(stream, None)
             except TimeoutError:
-                raise ApiError(
-                    408,
-                    f"Nothing of the request body came for {self._max_pause_s:.0f} s.",
-                    code="request_timeout",
-                ) from None
+                raise self._too_slow() from None
             if chunk is None:
                 return
             yield chunk
+
+    def _too_slow(self) -> ApiError:
+        return ApiError(
+            408,
+            f"The request body came too slowly: up to {self._max_pause_s:g} s may pass without a "
+            f"byte of it, and {self._max_total_s:g} s in all.",
+            code="request_timeout",
+        )
 
     def _too_large(self) -> ApiError:
         return ApiError(

@@ -62,6 +62,9 @@ class ApiError(Exception):
             headers["retry-after"] = str(max(1, round(self.retry_after_s)))
         if self.status == HTTPStatus.UNAUTHORIZED:
             headers["www-authenticate"] = "Bearer"
+        if self.status == HTTPStatus.REQUEST_TIMEOUT:
+            # What may still come of the request is not worth a connection.
+            headers["connection"] = "close"
         return Response(
             msgspec.json.encode(self.as_json()),
             status_code=self.status,
