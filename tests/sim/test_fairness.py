@@ -92,3 +92,13 @@ def test_a_flood_of_short_prompts_does_not_starve_a_long_one():
         for r in sim.engine.records.values()
     )
     assert served_meanwhile > 50, "the flood was there"
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "priority"])
+def test_a_short_prompt_overtakes_only_prompts_that_are_not_more_urgent(policy):
+    sim = Simulation(scheduling_policy=policy, max_num_batched_tokens=32)
+    sim.submit(make_request("long", 96, max_tokens=1, priority=0))
+    sim.submit(make_request("short", 8, max_tokens=1, priority=1))
+    sim.run()
+    overtakes = sim.finish("short") < sim.finish("long")
+    assert overtakes == (policy == "fcfs")
