@@ -1,0 +1,1 @@
+"""Measures okibi beside other engines on one machine; see benchmarks/README.md."""
