@@ -284,6 +284,23 @@ def test_a_body_that_stalls_is_answered_and_its_connection_ended():
         assert json.loads(body)["error"]["code"] == "request_timeout"
 
 
+def test_the_third_of_two_connections_is_refused():
+    setup = Setup(limits=HttpLimits(max_connections=2))
+    request = b"GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"
+    with running_server(setup) as server, connected(server) as first, connected(server) as second:
+        with connected(server) as third:
+            answer = all_of(third)
+        assert answer.startswith(b"HTTP/1.1 503 ")
+        assert json.loads(answer.split(b"\r\n\r\n")[1])["error"]["code"] == "too_many_connections"
+        first.sendall(request)
+        assert all_of(first).startswith(b"HTTP/1.1 200 ")
+        with connected(server) as fourth:
+            fourth.sendall(request)
+            assert all_of(fourth).startswith(b"HTTP/1.1 200 ")
+        second.sendall(request)
+        assert all_of(second).startswith(b"HTTP/1.1 200 ")
+
+
 def connected(server: RunningServer) -> socket.socket:
     url = httpx.URL(server.url)
     return socket.create_connection((url.host, url.port or 80), timeout=10)

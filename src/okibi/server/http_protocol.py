@@ -17,14 +17,13 @@ from uvicorn.server import ServerState
 
 from okibi.server.http.errors import ApiError
 
-MAX_CONNECTIONS = 4096
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
     """Bounds of a server's connections.
 
     Attributes:
+        max_connections: At the same time, whatever they do.
         max_head_bytes: Of a request's line and headers together.
         head_timeout_s: From the connection's start, or the first byte of a later request, to the
             end of that request's head. Also for a body that goes on after its answer.
@@ -32,6 +31,7 @@ class HttpLimits:
             idle connections, or they would lose the race.
     """
 
+    max_connections: int = 4096
     max_head_bytes: int = 64 << 10
     head_timeout_s: float = 30.0
     keep_alive_s: int = 330
@@ -76,7 +76,7 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._watch()
-        if len(self.connections) > MAX_CONNECTIONS:
+        if len(self.connections) > self._limits.max_connections:
             self._refuse(503, "There are too many connections.", "too_many_connections")
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -190,3 +190,23 @@ def test_empty_lines_after_an_answer_do_not_hold_a_connection():
         wire.send(b"\r\n")
 
     assert serve(client).closed_at == pytest.approx(10 + 330)
+
+
+def test_connections_beyond_the_limit_are_refused_until_a_place_frees():
+    async def run() -> None:
+        server = Server(HttpLimits(max_connections=2))
+        first, second, third = Wire(server), Wire(server), Wire(server)
+        head, body = third.answers.split(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert json.loads(body)["error"]["code"] == "too_many_connections"
+        assert third.is_closing()
+        first.close()
+        await asyncio.sleep(0)
+        fourth = Wire(server)
+        for wire in (second, fourth):
+            wire.send(GET)
+        await asyncio.sleep(1)
+        assert all(wire.answers.endswith(b"done") for wire in (second, fourth))
+        assert Wire(server).answers.startswith(b"HTTP/1.1 503 ")
+
+    run_virtually(run())
