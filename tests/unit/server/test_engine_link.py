@@ -1,10 +1,8 @@
-"""The link to the engine and the loop behind it, without HTTP."""
+"""The frames of the link, the loop behind it and the engine's end, without HTTP."""
 
-import asyncio
 import tempfile
 import threading
-from array import array
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from okibi.core.clock import VirtualClock, WallClock
-from okibi.core.errors import ConfigError, ExecutorError
+from okibi.core.clock import WallClock
+from okibi.core.errors import ExecutorError
 from okibi.core.ids import RequestId
 from okibi.core.messages import Abort, Drain, ResetPrefixCache, Submit
 from okibi.core.output import (
@@ -28,14 +26,12 @@ from okibi.core.output import (
 )
 from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
-from okibi.core.token_source import PackedTokens, SegmentTokens
-from okibi.server.engine_client import EngineClient, EngineLost, Generation
+from okibi.core.token_source import SegmentTokens
 from okibi.server.engine_link import EngineLink, LinkError, message_address
 from okibi.server.engine_protocol import (
     Failed,
     Loading,
     News,
-    Ready,
     decode_event,
     decode_message,
     encode_event,
@@ -46,27 +42,7 @@ from okibi.server.step_thread import StepThread
 from okibi.sim.checking import CheckingExecutor
 from okibi.sim.fake_model import FakeModel
 from tests.support.builders import greedy, make_layout, make_replica
-
-READY = Ready(
-    max_model_len=100,
-    prefix_match_unit=4,
-    pool_tokens=256,
-    vocab_size=997,
-    eos_token_ids=(1, 2),
-    max_unfinished=10,
-    scheduling_policy="fcfs",
-    stats=make_replica().stats(),
-)
-
-
-def request(name: str = "r", prompt: tuple[int, ...] = (1, 2, 3), **changes: Any) -> Request:
-    return Request(
-        request_id=RequestId(name),
-        prompt=PackedTokens.of(prompt),
-        sampling=changes.pop("sampling", greedy()),
-        **changes,
-    )
-
+from tests.support.link import READY, request
 
 # -- encoding ----------------------------------------------------------------------------------
 
@@ -238,133 +214,6 @@ def test_the_step_thread_finishes_what_was_submitted():
     assert [output.step_id for output in outputs] == [0, 1]
     with pytest.raises(ExecutorError):
         executor.collect()
-
-
-# -- the client --------------------------------------------------------------------------------
-
-
-def with_link(check: Callable[[EngineClient, EngineLink, list[Any]], Awaitable[None]]) -> None:
-    """Run `check` with both ends of a link, and the messages that arrived."""
-
-    async def run(folder: Path) -> None:
-        arrived: list[Any] = []
-        link = EngineLink(folder)
-        client = EngineClient(folder, VirtualClock())
-        link.receive_into(arrived.append, arrived.append)
-        try:
-            await asyncio.wait_for(check(client, link, arrived), 20)
-        finally:
-            client.close()
-            link.close()
-
-    with tempfile.TemporaryDirectory(prefix="okibi-") as folder:
-        asyncio.run(run(Path(folder)))
-
-
-def news(*outputs: RequestOutput) -> News:
-    return News(outputs, make_replica().stats())
-
-
-async def next_of(generation: Generation) -> RequestOutput:
-    return await generation.next_output()
-
-
-def test_outputs_reach_the_generation_they_belong_to():
-    async def check(client: EngineClient, link: EngineLink, arrived: list[Any]) -> None:
-        link.send(Loading("weights"))
-        link.send(READY)
-        shown: list[str] = []
-        assert await client.wait_ready(shown.append) == READY
-        assert shown == ["weights"]
-        routing = asyncio.create_task(client.route())
-        first = client.submit((request("a"), request("b")))
-        second = client.submit((request("c"),))
-        ids = [RequestId(name) for name in "abcz"]
-        link.send(news(*(RequestOutput(request_id=i, token_ids=(7,)) for i in reversed(ids))))
-        assert [(await next_of(first)).request_id for _ in "ab"] == ["b", "a"]
-        assert (await next_of(second)).token_ids == (7,)
-        first.close()
-        first.close()
-        link.send(news(RequestOutput(request_id=ids[2], finish_reason=FinishReason.STOP)))
-        assert (await next_of(second)).finish_reason is FinishReason.STOP
-        second.close()
-        while len(arrived) < 4:
-            await asyncio.sleep(0.01)
-        assert [type(m) for m in arrived] == [Submit, Submit, Abort, Abort]
-        assert array("i", arrived[0].requests[0].prompt.packed).tolist() == [1, 2, 3]
-        assert client.num_inflight == 0
-        routing.cancel()
-
-    with_link(check)
-
-
-def test_a_lost_engine_ends_everything_in_flight():
-    async def check(client: EngineClient, link: EngineLink, arrived: list[Any]) -> None:
-        link.send(READY)
-        await client.wait_ready(lambda _: None)
-        assert client.is_available
-        generations = [client.submit((request(name),)) for name in "abc"]
-        link.send(Failed("out of luck", is_config=False))
-        with pytest.raises(EngineLost, match="out of luck"):
-            await client.route()
-        client.lose("out of luck")
-        for generation in generations:
-            with pytest.raises(EngineLost, match="out of luck"):
-                await generation.next_output()
-        with pytest.raises(EngineLost):
-            client.submit((request("d"),))
-        assert not client.is_available
-        assert client.num_inflight == 0
-
-    with_link(check)
-
-
-@pytest.mark.parametrize(("is_config", "kind"), [(True, ConfigError), (False, EngineLost)])
-def test_a_failed_start_says_whose_fault_it_is(is_config: bool, kind: type[Exception]):
-    async def check(client: EngineClient, link: EngineLink, arrived: list[Any]) -> None:
-        link.send(Failed("too large", is_config=is_config))
-        with pytest.raises(kind, match="too large"):
-            await client.wait_ready(lambda _: None)
-
-    with_link(check)
-
-
-def test_what_cannot_be_sent_is_not_waited_for():
-    """No engine takes the messages: the queue fills, and nothing leaks or breaks on the way out."""
-
-    async def fill(folder: Path) -> None:
-        client = EngineClient(folder, VirtualClock())
-        generations: list[Generation] = []
-
-        def submit_on() -> None:
-            while len(generations) < 10_000:
-                generations.append(client.submit((request(f"r{len(generations)}"),)))
-
-        with pytest.raises(EngineLost, match="does not take"):
-            submit_on()
-        assert client.num_inflight == len(generations)
-        for generation in generations:
-            generation.close()
-        assert client.num_inflight == 0
-        client.close()
-
-    with tempfile.TemporaryDirectory(prefix="okibi-") as folder:
-        asyncio.run(fill(Path(folder)))
-
-
-def test_a_lost_engine_takes_no_orders():
-    async def check(client: EngineClient, link: EngineLink, arrived: list[Any]) -> None:
-        client.drain()
-        client.reset_prefix_cache()
-        while len(arrived) < 2:
-            await asyncio.sleep(0.01)
-        assert arrived == [Drain(), ResetPrefixCache()]
-        client.lose("gone")
-        for order in (client.drain, client.reset_prefix_cache):
-            with pytest.raises(EngineLost, match="gone"):
-                order()
-
-    with_link(check)
 
 
 def test_a_frame_that_is_no_message_ends_the_engine():
