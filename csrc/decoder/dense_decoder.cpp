@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace okibi {
 namespace {
@@ -125,7 +126,8 @@ void DenseDecoder::reserve(std::size_t num_tokens) {
   const std::size_t qkv = (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_dim;
   x_ = Buffer(capacity_ * shape_.hidden_size * sizeof(float));
   normed_ = Buffer(capacity_ * hidden_stride_ * kernels_.act_bytes);
-  qkv_ = Buffer(capacity_ * qkv * sizeof(float));
+  // Holds the sampled rows of x at the end.
+  qkv_ = Buffer(capacity_ * std::max(qkv, shape_.hidden_size) * sizeof(float));
   q_ = Buffer(capacity_ * q_stride_ * kernels_.act_bytes);
   attended_ = Buffer(capacity_ * q_stride_ * kernels_.act_bytes);
   inner_ = Buffer(capacity_ * inner_stride_ * kernels_.act_bytes);
@@ -277,7 +279,7 @@ void DenseDecoder::run_layer(std::size_t index, const Batch& batch, const KVPage
 void DenseDecoder::run_head(const Batch& batch, float* logits) {
   if (batch.num_sampled == 0) return;
   Timer timer(*this);
-  float* rows = qkv_.as<float>();  // free by now, and a row of it is no shorter than of x
+  float* rows = qkv_.as<float>();
   for (std::size_t i = 0; i < batch.num_sampled; ++i) {
     const float* from = x_.as<float>() + batch.sampled[i] * shape_.hidden_size;
     std::copy(from, from + shape_.hidden_size, rows + i * shape_.hidden_size);

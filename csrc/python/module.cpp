@@ -2,7 +2,8 @@
 #include <Python.h>
 #include <nanobind/nanobind.h>
 
-#include "chain_hash.h"
+#include "../chain_hash.h"
+#include "bindings.h"
 
 namespace nb = nanobind;
 
@@ -51,4 +52,7 @@ nb::bytes chain_digests(nb::bytes parent, nb::object data, Py_ssize_t unit_bytes
 
 NB_MODULE(_native, m) {
   m.def("chain_digests", &chain_digests, nb::arg(), nb::arg(), nb::arg());
+  okibi::bind_weights(m);
+  okibi::bind_kernels(m);
+  okibi::bind_decoder(m);
 }
