@@ -42,6 +42,7 @@ class ForeignConfig:
     honours_length: bool = True
     fails: Callable[[int], tuple[int, str] | None] = lambda number: None
     breaks_stream: Callable[[int], bool] = lambda number: False
+    stalls: Callable[[int], bool] = lambda number: False
     tokenize: Tokenize = WORDS.findall
 
 
@@ -115,10 +116,10 @@ class ForeignServer:
             return
         seen.cached_tokens = self._look_up(tokens)
         await asyncio.sleep(self.config.prefill_s)
-        await self._stream(seen, asked, send, cut=self.config.breaks_stream(number))
+        await self._stream(seen, asked, send, number)
         seen.end = time.monotonic()
 
-    async def _stream(self, seen: Seen, asked: int, send: Any, *, cut: bool) -> None:
+    async def _stream(self, seen: Seen, asked: int, send: Any, request: int) -> None:
         await send(
             {
                 "type": "http.response.start",
@@ -128,8 +129,10 @@ class ForeignServer:
         )
         num_tokens = asked if self.config.honours_length else max(1, asked // 2)
         await _event(send, {"choices": [{"index": 0, "delta": {"role": "assistant"}}]})
+        if self.config.stalls(request):
+            await asyncio.Event().wait()
         for number in range(num_tokens):
-            if cut and number == num_tokens // 2:
+            if number == num_tokens // 2 and self.config.breaks_stream(request):
                 await _event(send, {"error": {"message": "engine died", "code": 500}})
                 break
             await asyncio.sleep(self.config.token_s)

@@ -46,7 +46,7 @@ def test_generated_traces_replay_into_a_table_and_files(traces, tmp_path):
 
 def test_ctrl_c_writes_the_partial_report(traces, tmp_path):
     summary = tmp_path / "summary.json"
-    with foreign_server(ForeignConfig(token_s=0.02)) as (url, server):
+    with foreign_server(ForeignConfig(stalls=lambda number: number > 1)) as (url, server):
         command = [sys.executable, "-m", "okibi", "bench", "replay", str(traces)]
         child = subprocess.Popen(
             [*command, "--url", url, "--out", str(tmp_path), "--concurrency", "2"],
@@ -54,16 +54,16 @@ def test_ctrl_c_writes_the_partial_report(traces, tmp_path):
             stderr=subprocess.PIPE,
             text=True,
         )
-        while sum(seen.end > 0 for seen in server.seen) < 2:
+        while len(server.seen) < 3:
             assert child.poll() is None
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
-        output, errors = child.communicate(timeout=20)
+        output, errors = child.communicate(timeout=60)
     assert child.returncode == 130, errors
     assert "interrupted (partial)" in output
     data = json.loads(summary.read_text())
     assert (data["partial"], data["stop_reason"]) == (True, "interrupted")
-    assert data["metrics"]["num_ok"] >= 2
+    assert data["metrics"]["num_ok"] >= 1, "two sessions, so the third request follows a reply"
     assert data["metrics"]["num_cancelled"] >= 1
     assert data["metrics"]["num_failed"] == 0
 

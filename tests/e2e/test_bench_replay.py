@@ -19,6 +19,7 @@ from okibi.bench.workload.trace import Trace, encode_trace
 from okibi.bench.workload.tree import SessionTree, build_tree
 from okibi.core.clock import WallClock
 from tests.e2e.foreign_server import ForeignConfig, ForeignServer, foreign_server
+from tests.support.bench_reports import doubts
 from tests.unit.bench.traces import demo_trace
 
 BUSY = SyntheticConfig(
@@ -67,6 +68,20 @@ def check_waits(run: ReplayRun, trees: list[SessionTree], time_scale: float) -> 
             before = nodes[edge.before]
             end = results[play, before.conversation, before.turn].end_s
             assert result.start_s >= end + edge.gap_s * time_scale
+
+
+def num_tokens_in_sequence(tree: SessionTree) -> int:
+    """Tokens of the longest chain of replies that wait for each other."""
+    lengths: dict[int, int] = {}
+
+    def length(index: int) -> int:
+        if index not in lengths:
+            node = tree.nodes[index]
+            before = max((length(edge.before) for edge in node.after), default=0)
+            lengths[index] = before + node.call.num_output_tokens
+        return lengths[index]
+
+    return max(length(node.index) for node in tree.nodes)
 
 
 def check_no_overlap(server: ForeignServer) -> None:
@@ -134,20 +149,19 @@ def test_busy_sessions_keep_every_wait_and_hit_what_they_can(write, concurrency)
         / sum(seen.prompt_tokens for seen in server.seen)
     )
     assert metrics.measured_hit_share == pytest.approx(metrics.reusable_share, abs=0.03)
-    assert run.report.warnings == []
+    assert doubts(run.report) == []
 
 
-def test_a_server_ten_times_slower_is_offered_less(write):
-    """Open-loop clients pile up on a slow server; sessions wait for it."""
-    folder = write(*BUSY_TRACES[:2])
-    spans = []
-    for token_s in (0.002, 0.02):
-        with foreign_server(ForeignConfig(token_s=token_s)) as (url, server):
-            run = replay(folder, url, time_scale=0.05, concurrency=2)
-        check_no_overlap(server)
-        check_waits(run, [build_tree(trace) for trace in BUSY_TRACES[:2]], 0.05)
-        spans.append(run.report.metrics.wall_s)
-    assert spans[1] > 2 * spans[0]
+def test_sessions_wait_for_a_slow_server(write):
+    """Open-loop clients pile up on a slow server; one that waits takes each session's time."""
+    trees = [build_tree(trace) for trace in BUSY_TRACES[:2]]
+    token_s = 0.02
+    with foreign_server(ForeignConfig(token_s=token_s)) as (url, server):
+        run = replay(write(*BUSY_TRACES[:2]), url, time_scale=0.05, concurrency=2)
+    check_no_overlap(server)
+    check_waits(run, trees, 0.05)
+    longest = max(num_tokens_in_sequence(tree) for tree in trees)
+    assert run.report.metrics.wall_s >= 0.99 * longest * token_s
 
 
 def test_the_second_run_of_one_job_is_flagged_or_new(write):
@@ -156,7 +170,7 @@ def test_the_second_run_of_one_job_is_flagged_or_new(write):
         first, same = (
             replay(folder, url, time_scale=0.0, cache_bust=False).report for _ in range(2)
         )
-    assert first.warnings == []
+    assert doubts(first) == []
     assert any("knew these prompts already" in warning for warning in same.warnings)
     private = [generate_trace(replace(BUSY, shared_system=False, seed=9), i) for i in range(4)]
     for trace in BUSY_TRACES:
@@ -186,16 +200,16 @@ def test_plays_of_one_session_differ_by_their_marker(write):
 
 
 def test_a_duration_ends_the_run_on_time_and_counts_as_planned(write):
-    with foreign_server(ForeignConfig(token_s=0.002)) as (url, _):
-        run = replay(write(demo_trace()), url, time_scale=0.1, duration=1.5)
+    with foreign_server() as (url, _):
+        run = replay(write(demo_trace()), url, time_scale=0.0, duration=2.0)
     assert (run.report.stop_reason, run.report.partial) == ("duration", False)
     assert run.report.metrics.num_sessions > 4
-    assert 1.0 < run.report.metrics.wall_s < 10.0
+    assert run.report.metrics.wall_s < 60.0
 
 
 def test_requests_beyond_the_grace_are_cut_off_not_failed(write):
-    with foreign_server(ForeignConfig(token_s=5.0)) as (url, _):
-        run = replay(write(demo_trace()), url, duration=0.3, grace=0.2)
+    with foreign_server(ForeignConfig(stalls=lambda _: True)) as (url, _):
+        run = replay(write(demo_trace()), url, duration=1.0, grace=1.0)
     assert run.report.metrics.num_cancelled == 4
     assert run.report.metrics.num_failed == 0
 
@@ -230,7 +244,7 @@ def test_too_many_errors_end_the_run(write):
 
 
 def test_a_request_without_an_end_times_out(write):
-    with foreign_server(ForeignConfig(token_s=5.0)) as (url, _):
+    with foreign_server(ForeignConfig(stalls=lambda _: True)) as (url, _):
         run = replay(write(demo_trace()), url, time_scale=0.0, timeout=0.2)
     assert set(run.report.metrics.errors) == {"timeout"}
 
