@@ -1,0 +1,1 @@
+"""Puts the peers and their forms of the weights on this machine, once."""
