@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TOOLS = ("cat", "chmod", "cksum", "cp", "dirname", "env", "grep", "ls", "mkdir", "mv")
-TOOLS += ("readlink", "rm", "sh", "sleep", "touch", "uname")
+TOOLS = ("cat", "chmod", "cksum", "cp", "dirname", "env", "find", "grep", "ls", "mkdir", "mv")
+TOOLS += ("readlink", "rm", "sh", "sleep", "sort", "touch", "uname", "xargs")
 PYTHONS = ("python3.13", "python3.12", "python3.11", "python3")
 
 STAND_IN = """#!/bin/sh
