@@ -1,6 +1,7 @@
 """`okibi serve` as a process: start, refusals at start, drain, death of either half."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -34,6 +35,13 @@ def folder(tiny_model: tuple[Path, PreTrainedModel]) -> Path:
 def read_events(response: httpx.Response) -> list[Any]:
     lines = [line[6:] for line in response.iter_lines() if line]
     return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def num_running(server: ServeProcess) -> int:
+    text = server.client().get("/metrics").text
+    found = re.search(r"^okibi:num_requests_running(?:{.*})? ([0-9]+)", text, re.MULTILINE)
+    assert found is not None
+    return int(found.group(1))
 
 
 def run_serve(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -138,6 +146,7 @@ def test_sigterm_drains(folder: Path):
             server.client() as client,
             client.stream("POST", CHAT, json=body(max_tokens=600, stream=True)) as running,
         ):
+            engine.suspend()
             server.terminate()
             other = server.client()
             assert eventually(lambda: other.get("/ready").status_code == 503)
@@ -146,6 +155,7 @@ def test_sigterm_drains(folder: Path):
             assert int(refused.headers["retry-after"]) >= 1
             assert refused.json()["error"]["code"] == "draining"
             assert other.get("/health").status_code == 200
+            engine.resume()
             events = read_events(running)
         assert events[-1] == "[DONE]"
         assert events[-2]["usage"]["completion_tokens"] == 600
@@ -189,6 +199,7 @@ def test_a_killed_engine_ends_requests_and_the_server(folder: Path):
             model=folder.name, messages=body()["messages"], max_tokens=3000, stream=True,
             extra_body={"ignore_eos": True},
         )  # fmt: skip
+        assert eventually(lambda: num_running(server) == 2)
         seen = 0
 
         def consume() -> None:

@@ -6,7 +6,6 @@ Lives on one event loop; it starts and watches no process.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -17,10 +16,11 @@ from okibi.control.stats import ReplicaStats
 from okibi.core.clock import Clock
 from okibi.core.errors import ConfigError, OkibiError
 from okibi.core.ids import RequestId
-from okibi.core.messages import Abort, Drain, Message, ResetPrefixCache, Submit
+from okibi.core.messages import Drain, Message, ResetPrefixCache, Submit
 from okibi.core.output import RequestOutput
 from okibi.core.request import Request
-from okibi.server.engine_link import event_address, message_address
+from okibi.server.engine_link import event_address
+from okibi.server.engine_outbox import MAX_QUEUED, EngineOutbox
 from okibi.server.engine_protocol import (
     Failed,
     FromEngine,
@@ -28,7 +28,6 @@ from okibi.server.engine_protocol import (
     News,
     Ready,
     decode_event,
-    encode_message,
 )
 
 
@@ -81,13 +80,14 @@ class Generation:
 class EngineClient:
     """Submits requests to one engine and hands out what comes back."""
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
-        """`folder` holds the link's sockets and must be private to one user."""
+    def __init__(self, folder: Path, clock: Clock, *, max_queued: int = MAX_QUEUED) -> None:
+        """`folder` holds the link's sockets and must be private to one user.
+
+        At most `max_queued` messages wait for the engine to take them.
+        """
         self._clock = clock
         self._context = zmq.asyncio.Context()
-        self._messages = zmq.Context(self._context).socket(zmq.PUSH)
-        self._messages.setsockopt(zmq.LINGER, 0)
-        self._messages.connect(message_address(folder))
+        self._outbox = EngineOutbox(zmq.Context(self._context), folder, max_queued=max_queued)
         self._events = self._context.socket(zmq.PULL)
         self._events.setsockopt(zmq.RCVHWM, 0)
         self._events.bind(event_address(folder))
@@ -165,17 +165,13 @@ class EngineClient:
 
     def _abort(self, request_id: RequestId) -> None:
         if self._generations.pop(request_id, None) is not None:
-            # Whoever stops waiting has no use for the news that the engine is lost.
-            with contextlib.suppress(EngineLost):
-                self._send(Abort(request_id))
+            self._outbox.abort(request_id)
 
     def _send(self, message: Message) -> None:
         if self._lost is not None:
             raise self._lost
-        try:
-            self._messages.send(encode_message(message), zmq.NOBLOCK)
-        except zmq.Again:
-            raise EngineLost("the engine does not take messages") from None
+        if not self._outbox.send(message):
+            raise EngineLost("the engine does not take messages")
 
     # -- events ----------------------------------------------------------------------------
 
@@ -224,7 +220,7 @@ class EngineClient:
     def close(self) -> None:
         """Free the sockets. Whatever is in flight ends with `EngineLost`."""
         self.lose("the server has stopped")
-        self._messages.close()
+        self._outbox.close()
         self._context.destroy(linger=0)
 
     async def _next_event(self) -> FromEngine:

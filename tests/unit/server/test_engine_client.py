@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from array import array
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +120,22 @@ def test_a_lost_engine_takes_no_orders():
                 order()
 
     with_link(check)
+
+
+def test_a_client_that_leaves_while_the_engine_stands_still_is_told_of_later():
+    async def check(folder: Path) -> None:
+        arrived: list[Any] = []
+        with closing(EngineClient(folder, VirtualClock(), max_queued=2)) as client:
+            first, _ = client.submit((request("a"),)), client.submit((request("b"),))
+            with pytest.raises(EngineLost, match="does not take"):
+                client.submit((request("c"),))
+            first.close()
+            with closing(EngineLink(folder)) as link:
+                link.receive_into(arrived.append, arrived.append)
+                async with asyncio.timeout(20):
+                    while len(arrived) < 3:
+                        await asyncio.sleep(0.01)
+        assert arrived[2] == Abort(RequestId("a"))
+
+    with tempfile.TemporaryDirectory(prefix="okibi-") as folder:
+        asyncio.run(check(Path(folder)))
