@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from okibi.bench.replay.scheduler import ReplayConfig
 from okibi.bench.workload.load import LoadConfig
+from okibi.core.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +71,12 @@ class ReplayOptions:
     out: Annotated[
         Path, Option(help="Folder for summary.json and requests.jsonl, which are overwritten.")
     ] = Path("replay-report")
+
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise ConfigError("--timeout must be above 0")
+        if not self.grace >= 0:
+            raise ConfigError("--grace must not be negative")
 
     @property
     def replay_config(self) -> ReplayConfig:

@@ -39,12 +39,18 @@ class ReplayConfig:
     def __post_init__(self) -> None:
         if self.concurrency < 1:
             raise ConfigError("--concurrency must be at least 1")
-        if self.duration_s is not None and self.duration_s <= 0:
+        if self.duration_s is not None and not self.duration_s > 0:
             raise ConfigError("--duration must be above 0")
         if self.max_turns is not None and self.max_turns < 1:
             raise ConfigError("--max-turns must be at least 1")
-        if self.time_scale < 0:
-            raise ConfigError("--time-scale must not be negative")
+        for flag, value in (
+            ("--time-scale", self.time_scale),
+            ("--idle-cap", self.idle_cap_s),
+            ("--tree-idle-cap", self.tree_idle_cap_s),
+        ):
+            # NaN is not at least 0 either.
+            if value is not None and not value >= 0:
+                raise ConfigError(f"{flag} must not be negative")
 
     @property
     def is_single_pass(self) -> bool:

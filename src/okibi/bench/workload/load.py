@@ -15,6 +15,7 @@ from pathlib import Path
 from okibi.bench.workload.compact import decode_compact_trace
 from okibi.bench.workload.scale import scale_trace
 from okibi.bench.workload.trace import Trace, TraceError, decode_trace
+from okibi.core.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +29,14 @@ class LoadConfig:
     scale_tokens: float = 1.0
     max_context_tokens: int | None = None
     max_sessions: int | None = None
+
+    def __post_init__(self) -> None:
+        for flag, value in (
+            ("--max-context", self.max_context_tokens),
+            ("--sessions", self.max_sessions),
+        ):
+            if value is not None and value < 1:
+                raise ConfigError(f"{flag} must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -57,12 +57,19 @@ def check_config(config: SyntheticConfig) -> None:
         raise ConfigError("--sessions must be at least 1 and --turns at least 2")
     if config.tool_tokens % BLOCK_TOKENS or config.system_tokens % BLOCK_TOKENS:
         raise ConfigError(f"--tool-tokens and --system-tokens must be multiples of {BLOCK_TOKENS}")
+    for flag, chance in (
+        ("--end-turn-probability", config.end_turn_probability),
+        ("--fork-probability", config.fork_probability),
+        ("--subagent-probability", config.subagent_probability),
+    ):
+        if not 0.0 <= chance <= 1.0:
+            raise ConfigError(f"{flag} must be between 0 and 1")
     if config.subagent_probability + config.fork_probability > 1.0:
         raise ConfigError("--subagent-probability and --fork-probability must not sum above 1")
     sizes = (config.task_tokens, config.tool_result_tokens, config.output_tokens)
     if min(sizes) < 1 or config.prefix_tokens < 0:
         raise ConfigError("token options must be positive")
-    if min(config.tool_gap_s, config.think_gap_s) < 0:
+    if not (config.tool_gap_s >= 0 and config.think_gap_s >= 0):
         raise ConfigError("gaps must not be negative")
     needed = config.prefix_tokens + 4 * (config.task_tokens + 2 * config.output_tokens)
     needed += 4 * config.tool_result_tokens

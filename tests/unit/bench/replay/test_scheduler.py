@@ -180,6 +180,9 @@ def test_running_requests_hold_the_idle_cap_off():
         ({"duration_s": 0.0}, "--duration"),
         ({"max_turns": 0}, "--max-turns"),
         ({"time_scale": -0.1}, "--time-scale"),
+        ({"time_scale": float("nan")}, "--time-scale"),
+        ({"idle_cap_s": -1.0}, "--idle-cap"),
+        ({"tree_idle_cap_s": float("nan")}, "--tree-idle-cap"),
     ],
 )
 def test_impossible_options_name_their_flag(change, flag):

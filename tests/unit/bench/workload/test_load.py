@@ -5,6 +5,7 @@ import pytest
 
 from okibi.bench.workload.load import LoadConfig, load_workload
 from okibi.bench.workload.trace import TraceError, encode_trace
+from okibi.core.errors import ConfigError
 from tests.unit.bench.traces import call, demo_trace, ids, trace
 from tests.unit.bench.workload.test_compact import SESSION
 
@@ -39,6 +40,15 @@ def test_long_sessions_are_dropped_and_counted_after_scaling(tmp_path):
     assert workload.num_dropped == 1
     assert loaded(tmp_path, max_context_tokens=4096, scale_tokens=0.5) == ["large", "small"]
     assert loaded(tmp_path, max_sessions=1) == ["large"]
+
+
+@pytest.mark.parametrize(
+    ("change", "flag"),
+    [({"max_sessions": 0}, "--sessions"), ({"max_context_tokens": 0}, "--max-context")],
+)
+def test_impossible_options_name_their_flag(change, flag):
+    with pytest.raises(ConfigError, match=flag):
+        LoadConfig(**change)
 
 
 @pytest.mark.parametrize(

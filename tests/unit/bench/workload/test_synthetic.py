@@ -88,7 +88,11 @@ def test_subagents_share_only_the_prefix():
         ({"tool_tokens": 100}, "--tool-tokens"),
         ({"output_tokens": 0}, "token options"),
         ({"tool_gap_s": -1.0}, "gaps"),
+        ({"tool_gap_s": float("nan")}, "gaps"),
         ({"max_context_tokens": 1024}, "--max-context"),
+        ({"end_turn_probability": 1.5}, "--end-turn-probability"),
+        ({"fork_probability": -0.1}, "--fork-probability"),
+        ({"subagent_probability": float("nan")}, "--subagent-probability"),
         ({"fork_probability": 0.9, "subagent_probability": 0.2}, "--fork-probability"),
     ],
 )
