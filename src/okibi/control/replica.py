@@ -65,10 +65,6 @@ class Replica:
         """Tokens of the longest sequence that can really be served."""
         return self._servable_len
 
-    @property
-    def num_inflight_steps(self) -> int:
-        return len(self._inflight)
-
     def has_work(self) -> bool:
         """Whether a request is unfinished or a step in flight."""
         return bool(self._states or self._inflight)

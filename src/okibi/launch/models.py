@@ -9,10 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from okibi.launch.model_catalog import CATALOG, DEFAULT_MODEL, ResolvedModel, find_model
-from okibi.launch.model_pull import pull, resolve_model
-
-__all__ = ["DEFAULT_MODEL", "ResolvedModel", "app", "describe", "resolve_model"]
+from okibi.launch.model_catalog import CATALOG, DEFAULT_MODEL, find_model
+from okibi.launch.model_pull import pull
 
 app = typer.Typer(help="Fetch, list and describe models.", no_args_is_help=True)
 

@@ -25,11 +25,6 @@ class Vocabulary:
     tokens_per_word: float
     source: str
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether every word was checked to be one token."""
-        return self.source.startswith("exact")
-
 
 def assumed_vocabulary() -> Vocabulary:
     """Words that are one token in every large tokenizer; not checked."""

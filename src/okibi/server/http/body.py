@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from okibi.server.http.errors import ApiError
 
@@ -100,6 +100,3 @@ class BodyReader:
             f"The request body is larger than {self._max_body_bytes} bytes.",
             code="request_too_large",
         )
-
-
-__all__ = ["MAX_BODY_BYTES", "BodyReader", "ClientDisconnect"]

@@ -31,7 +31,7 @@ def test_a_tokenizer_that_knows_all_words_needs_few_calls():
     counter = CountingByRule()
     found = asyncio.run(measured_vocabulary(counter, "rule"))
     assert found.words == CANDIDATE_WORDS
-    assert (found.source, found.is_exact, found.tokens_per_word) == ("exact (rule)", True, 1.0)
+    assert (found.source, found.tokens_per_word) == ("exact (rule)", 1.0)
     assert counter.num_calls < 64
 
 
@@ -48,7 +48,7 @@ def test_a_tokenizer_of_letters_gives_a_mean(tmp_path):
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     counter = FileTokenCounter(tmp_path)
     found = asyncio.run(measured_vocabulary(counter, "letters"))
-    assert not found.is_exact
+    assert found.source == "mean (letters)"
     assert found.tokens_per_word == asyncio.run(counter.count(" ".join(CANDIDATE_WORDS))) / len(
         CANDIDATE_WORDS
     )
@@ -62,7 +62,7 @@ def test_a_hopeless_tokenizer_is_not_asked_about_every_word():
 
 
 def test_without_a_tokenizer_words_are_assumed_to_be_tokens():
-    assert not assumed_vocabulary().is_exact
+    assert assumed_vocabulary().source == "assumed"
 
 
 def test_candidate_words_are_plain_and_different():
