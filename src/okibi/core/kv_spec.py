@@ -20,7 +20,10 @@ class KVDType(StrEnum):
 
     @property
     def num_bytes(self) -> int:
-        return 4 if self is KVDType.FLOAT32 else 2
+        return _NUM_BYTES[self]
+
+
+_NUM_BYTES = {KVDType.FLOAT32: 4, KVDType.BFLOAT16: 2, KVDType.FLOAT16: 2}
 
 
 class KVCacheSpec(Protocol):
