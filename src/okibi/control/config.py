@@ -6,6 +6,7 @@ Names and meanings are vLLM's where vLLM has the flag.
 from dataclasses import dataclass
 
 from okibi.control.scheduler.queue import QUEUE_POLICIES
+from okibi.core.command_options import flag_name
 from okibi.core.errors import ConfigError
 from okibi.core.kv_layout import KVCacheLayout
 
@@ -43,7 +44,7 @@ class ReplicaConfig:
     def __post_init__(self) -> None:
         for name in ("max_model_len", "max_num_seqs", "max_num_batched_tokens"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"{_flag(name)} must be at least 1")
+                raise ConfigError(f"{flag_name(name)} must be at least 1")
         if self.max_num_batched_tokens < self.max_num_seqs:
             raise ConfigError(
                 f"--max-num-batched-tokens {self.max_num_batched_tokens} must be at least "
@@ -69,7 +70,3 @@ class ReplicaConfig:
     def servable_len(self, layout: KVCacheLayout) -> int:
         """The longest sequence that the model allows and an empty pool can hold."""
         return min(self.max_model_len, layout.max_tokens())
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -40,6 +40,11 @@ def option_command(options: type[_T], run: Callable[[_T], None]) -> Callable[...
     return invoke
 
 
+def flag_name(field_name: str) -> str:
+    """The flag that typer makes of a field's name."""
+    return "--" + field_name.replace("_", "-")
+
+
 def _default(field: dataclasses.Field[Any]) -> Any:
     missing = field.default is dataclasses.MISSING
     return inspect.Parameter.empty if missing else field.default

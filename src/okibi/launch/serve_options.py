@@ -10,6 +10,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from okibi.core.command_options import flag_name
 from okibi.core.errors import ConfigError
 from okibi.launch.model_catalog import DEFAULT_MODEL
 
@@ -109,7 +110,9 @@ class ServeOptions:
             rich_help_panel=_MEMORY,
         ),
     ] = None
-    block_size: Annotated[int, Option(help="Tokens of one page.", rich_help_panel=_MEMORY)] = 16
+    block_size: Annotated[
+        int, Option(help="Tokens of one block of the KV cache.", rich_help_panel=_MEMORY)
+    ] = 16
     prefix_match_unit: Annotated[
         int | None,
         Option(
@@ -162,12 +165,12 @@ class ServeOptions:
         if not 0 <= self.port < 1 << 16:
             raise ConfigError(f"--port must be between 0 and 65535, not {self.port}")
         for name in ("shutdown_timeout", "max_queued_requests", "max_queued_tokens"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{_flag(name)} must not be negative")
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{flag_name(name)} must not be negative")
         for name in ("max_model_len", "prefix_match_unit", "kv_cache_memory_bytes", "block_size"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise ConfigError(f"{_flag(name)} must be at least 1, got {value}")
+                raise ConfigError(f"{flag_name(name)} must be at least 1, got {value}")
         if self.prefix_match_unit is not None and self.block_size % self.prefix_match_unit:
             raise ConfigError(
                 f"--prefix-match-unit {self.prefix_match_unit} must divide --block-size "
@@ -175,7 +178,3 @@ class ServeOptions:
             )
         if not self.progress_timeout > 0:
             raise ConfigError("--progress-timeout must be above 0")
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

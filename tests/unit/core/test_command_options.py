@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from okibi.core.command_options import option_command
+from okibi.core.command_options import flag_name, option_command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,3 +42,13 @@ def test_help_and_missing_arguments_come_from_the_fields():
     given, text = run()
     assert given == []
     assert "folder" in text.lower()
+
+
+def test_a_flag_is_named_as_typer_names_it():
+    @dataclass(frozen=True, kw_only=True)
+    class Named:
+        max_num_seqs: Annotated[int, typer.Option()] = 1
+
+    app = typer.Typer()
+    app.command()(option_command(Named, lambda options: None))
+    assert CliRunner().invoke(app, [flag_name("max_num_seqs"), "2"]).exit_code == 0

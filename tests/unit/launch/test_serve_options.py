@@ -40,6 +40,7 @@ def test_what_is_no_size(text: str):
         ({"max_queued_requests": -1}, "--max-queued-requests"),
         ({"max_model_len": 0}, "--max-model-len"),
         ({"block_size": 16, "prefix_match_unit": 5}, "--prefix-match-unit"),
+        ({"shutdown_timeout": float("nan")}, "--shutdown-timeout"),
         ({"progress_timeout": 0.0}, "--progress-timeout"),
         ({"progress_timeout": float("nan")}, "--progress-timeout"),
     ],
