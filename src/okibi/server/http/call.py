@@ -21,7 +21,6 @@ from okibi.server.engine_protocol import Ready
 from okibi.server.http.errors import ApiError, context_overflow, invalid
 from okibi.server.http.sampling import num_choices, sampling_params, stop_strings
 from okibi.server.http.schemas import GenerationFields
-from okibi.server.prompt.text_encoder import TooManyTokens
 
 MAX_SALT_CHARS = 256
 MAX_REQUESTS = 256
@@ -148,13 +147,6 @@ def build_call(
         stream=fields.stream,
         eos_token_ids=context.limits.eos_token_ids,
         session=SessionKey(fields.cache_salt or "", context.session),
-    )
-
-
-def overflow_of(error: TooManyTokens, limits: Ready, field: str) -> ApiError:
-    """The answer to a prompt so long that counting it was given up."""
-    return context_overflow(
-        error.num_tokens, limits.max_model_len, f"your {field} resulted in at least", field
     )
 
 

@@ -5,7 +5,6 @@ Owns what is particular to chat on the way in; submitting and answering are `gen
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -14,18 +13,16 @@ from starlette.responses import Response
 from okibi.core.sampling import MAX_LOGPROBS
 from okibi.core.token_source import PackedTokens
 from okibi.server.doctor.diagnosis import diagnose
-from okibi.server.http.call import Call, build_call, overflow_of
+from okibi.server.http.call import Call, build_call
 from okibi.server.http.chat_format import ChatFormat
 from okibi.server.http.errors import invalid
 from okibi.server.http.generate import generate
 from okibi.server.http.openai_call import open_call, open_reply
+from okibi.server.http.prompts import render_chat
 from okibi.server.http.reply_format import ReplyFormat
-from okibi.server.http.schemas import ChatBody, TokenizeBody, decode_body
+from okibi.server.http.schemas import ChatBody, decode_body
 from okibi.server.http.services import Services
 from okibi.server.prompt.messages import ChatMessage
-from okibi.server.prompt.text_encoder import TooManyTokens
-
-_RESERVED_OPTIONS = ("messages", "tools", "add_generation_prompt")
 
 
 class ChatEndpoint:
@@ -76,31 +73,6 @@ class ChatEndpoint:
 
         diagnosis = diagnose(services.history, call.session, prompt, fields.messages, render_prefix)
         return replace(call, diagnosis=diagnosis)
-
-
-def render_chat(
-    fields: ChatBody | TokenizeBody, services: Services, *, add_generation_prompt: bool
-) -> PackedTokens:
-    """The prompt of a conversation.
-
-    Raises:
-        ApiError: more tokens than could ever be served.
-        InvalidPrompt: the messages cannot be rendered.
-    """
-    options: dict[str, Any] = {"add_generation_prompt": add_generation_prompt}
-    if fields.tools:
-        options["tools"] = fields.tools
-    for name, value in (fields.chat_template_kwargs or {}).items():
-        if name in _RESERVED_OPTIONS:
-            raise invalid(f"chat_template_kwargs may not set {name!r}", "chat_template_kwargs")
-        options[name] = value
-    limits = services.engine.limits
-    try:
-        return services.prompts.from_messages(
-            fields.messages or [], options, max_tokens=services.counting_limit
-        )
-    except TooManyTokens as error:
-        raise overflow_of(error, limits, "messages") from None
 
 
 def _num_logprobs(fields: ChatBody) -> int | None:

@@ -12,16 +12,15 @@ from starlette.responses import Response
 from okibi.core.sampling import MAX_LOGPROBS
 from okibi.core.token_source import PackedTokens
 from okibi.server.doctor.diagnosis import diagnose
-from okibi.server.engine_protocol import Ready
-from okibi.server.http.call import Call, build_call, overflow_of
+from okibi.server.http.call import Call, build_call
 from okibi.server.http.completion_format import CompletionFormat
-from okibi.server.http.errors import context_overflow, invalid
+from okibi.server.http.errors import invalid
 from okibi.server.http.generate import generate
 from okibi.server.http.openai_call import open_call, open_reply
+from okibi.server.http.prompts import encode_text, pack_ids
 from okibi.server.http.reply_format import ReplyFormat
 from okibi.server.http.schemas import CompletionBody, decode_body
 from okibi.server.http.services import Services
-from okibi.server.prompt.text_encoder import TooManyTokens
 
 DEFAULT_MAX_TOKENS = 16
 MAX_PROMPTS = 128
@@ -67,33 +66,15 @@ class CompletionEndpoint:
         return call, CompletionFormat(reply)
 
     def _prompt(self, prompt: str | Sequence[int], fields: CompletionBody) -> PackedTokens:
-        services = self._services
-        limits = services.engine.limits
         if isinstance(prompt, str):
-            try:
-                packed = services.prompts.from_text(
-                    prompt,
-                    add_special_tokens=fields.add_special_tokens,
-                    max_tokens=services.counting_limit,
-                )
-            except TooManyTokens as error:
-                raise overflow_of(error, limits, "prompt") from None
+            packed = encode_text(
+                prompt, self._services, add_special_tokens=fields.add_special_tokens
+            )
         else:
-            packed = pack_ids(prompt, limits, "prompt")
+            packed = pack_ids(prompt, self._services.engine.limits, "prompt")
         if not len(packed):
             raise invalid("prompt must have at least one token", "prompt")
         return packed
-
-
-def pack_ids(token_ids: Sequence[int], limits: Ready, field: str) -> PackedTokens:
-    """Raises `ApiError` 400 if there are too many, or one is not in the vocabulary."""
-    if len(token_ids) > limits.max_model_len:
-        raise context_overflow(
-            len(token_ids), limits.max_model_len, f"your {field} resulted in", field
-        )
-    if token_ids and not (min(token_ids) >= 0 and max(token_ids) < limits.vocab_size):
-        raise invalid(f"{field} must hold token ids from 0 to {limits.vocab_size - 1}", field)
-    return PackedTokens.of(token_ids)
 
 
 def _split_prompts(prompt: str | Sequence[str | int | list[int]]) -> list[str | list[int]]:

@@ -12,13 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from okibi.core.token_source import PackedTokens
-from okibi.server.http.call import overflow_of
-from okibi.server.http.chat import render_chat
-from okibi.server.http.completions import pack_ids
 from okibi.server.http.errors import invalid
+from okibi.server.http.prompts import encode_text, pack_ids, render_chat
 from okibi.server.http.schemas import DetokenizeBody, TokenizeBody, decode_body
 from okibi.server.http.services import Services
-from okibi.server.prompt.text_encoder import TooManyTokens
 
 
 class TokenizeEndpoint:
@@ -60,14 +57,11 @@ class TokenizeEndpoint:
             )
         if fields.prompt is None:
             raise invalid("give a prompt or messages", "prompt")
-        try:
-            return self._services.prompts.from_text(
-                fields.prompt,
-                add_special_tokens=fields.add_special_tokens is not False,
-                max_tokens=self._services.counting_limit,
-            )
-        except TooManyTokens as error:
-            raise overflow_of(error, self._services.engine.limits, "prompt") from None
+        return encode_text(
+            fields.prompt,
+            self._services,
+            add_special_tokens=fields.add_special_tokens is not False,
+        )
 
     def _detokenize(self, body: bytes) -> bytes:
         fields = decode_body(body, DetokenizeBody)
