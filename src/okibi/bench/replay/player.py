@@ -103,8 +103,7 @@ class Player:
         ids = node.call.hash_ids[: node.layout.num_blocks]
         keys: list[tuple[str, int]] = []
         for position, block in enumerate(ids):
-            shared = tree.system_scope if block in tree.system_ids else None
-            scope = f"scope:{shared}" if shared else f"trace:{tree.trace_id}"
+            scope = tree.text_scope(block)
             keys.append((scope if position < num_system else f"{marker}{scope}", block))
         known = self._sent_blocks
         num_reusable = next((i for i, key in enumerate(keys) if key not in known), len(keys))

@@ -71,9 +71,8 @@ class SessionText:
     def _block(self, block: int) -> str:
         text = self._blocks.get(block)
         if text is None:
-            shared = self._tree.system_scope if block in self._tree.system_ids else None
-            scope = f"scope:{shared}" if shared else f"trace:{self._tree.trace_id}"
-            text = self._synthesizer.words(f"{scope}:{block}", BLOCK_TOKENS)
+            key = f"{self._tree.text_scope(block)}:{block}"
+            text = self._synthesizer.words(key, BLOCK_TOKENS)
             self._blocks[block] = text
         return text
 

@@ -58,6 +58,12 @@ class SessionTree:
         """Largest recorded prompt plus reply."""
         return max(n.call.num_input_tokens + n.call.num_output_tokens for n in self.nodes)
 
+    def text_scope(self, block: int) -> str:
+        """Within which a block's id names its text: the session, or all that share its system."""
+        if self.system_scope and block in self.system_ids:
+            return f"scope:{self.system_scope}"
+        return f"trace:{self.trace_id}"
+
 
 def build_tree(trace: Trace) -> SessionTree:
     """Infer agents, edges, message layouts and prefix hits of one trace.
