@@ -77,6 +77,7 @@ def test_a_taken_port_is_one_line_and_exit_code_2(folder: Path):
     ("flags", "words"),
     [
         (("--max-model-len", "1000000"), "--max-model-len"),
+        (("--max-model-len", "1000", "--kv-cache-memory-bytes", "64KiB"), "the KV pool"),
         (("--device", "abacus"), "--device"),
         (("--kv-cache-memory-bytes", "1KiB"), "--kv-cache-memory-bytes"),
     ],

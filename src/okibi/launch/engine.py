@@ -69,7 +69,7 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
     config = replica_config(
         spec,
         model_fingerprint=model.fingerprint,
-        max_model_len=_max_model_len(spec, model),
+        max_model_len=_max_model_len(spec, model, layout),
         eos_token_ids=eos_token_ids,
     )
     replica = Replica(config, layout)
@@ -106,14 +106,22 @@ def _make_layout(spec: EngineSpec, model: LoadedModel) -> KVCacheLayout:
     )
 
 
-def _max_model_len(spec: EngineSpec, model: LoadedModel) -> int:
-    longest = model.arch.max_position
-    if spec.max_model_len is not None and spec.max_model_len > longest:
+def _max_model_len(spec: EngineSpec, model: LoadedModel, layout: KVCacheLayout) -> int:
+    """What was asked for, if it can be had; else what the model was made for."""
+    longest, wanted = model.arch.max_position, spec.max_model_len
+    if wanted is None:
+        return longest
+    if wanted > longest:
         raise ConfigError(
-            f"--max-model-len {spec.max_model_len} exceeds the {longest} tokens that the model "
-            "was made for: lower it or remove it"
+            f"--max-model-len {wanted} exceeds the {longest} tokens that the model was made for: "
+            "lower it or remove it"
         )
-    return spec.max_model_len or longest
+    if wanted > layout.max_tokens():
+        raise ConfigError(
+            f"--max-model-len {wanted} exceeds the {layout.max_tokens()} tokens that the KV pool "
+            "holds: raise --kv-cache-memory-bytes, or lower --max-model-len or remove it"
+        )
+    return wanted
 
 
 def _free_pool_bytes(device: torch.device) -> int:
