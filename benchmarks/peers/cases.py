@@ -73,11 +73,15 @@ class StreamsCase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayCase:
-    """Agent sessions with forks, `concurrency` at a time, tools that answer at once."""
+    """Agent sessions with forks, `concurrency` at a time, tools that answer at once.
+
+    A replay still running after `limit_s` is stopped; how long it would have taken is not known.
+    """
 
     concurrency: int
     num_sessions: int
     num_turns: int
+    limit_s: float
 
     @property
     def name(self) -> str:
@@ -104,8 +108,8 @@ FULL: tuple[Case, ...] = (
     DecodeCase(context=7000, num_output=64, repeats=3),
     StreamsCase(num_streams=8, context=STREAM_CONTEXT, num_output=STREAM_OUTPUT, repeats=3),
     StreamsCase(num_streams=32, context=STREAM_CONTEXT, num_output=STREAM_OUTPUT, repeats=3),
-    ReplayCase(concurrency=4, num_sessions=16, num_turns=8),
-    ReplayCase(concurrency=16, num_sessions=16, num_turns=8),
+    ReplayCase(concurrency=4, num_sessions=16, num_turns=8, limit_s=600.0),
+    ReplayCase(concurrency=16, num_sessions=16, num_turns=8, limit_s=600.0),
 )
 
 QUICK: tuple[Case, ...] = (
@@ -114,7 +118,7 @@ QUICK: tuple[Case, ...] = (
     DecodeCase(context=100, num_output=48, repeats=3),
     DecodeCase(context=4096, num_output=48, repeats=2),
     StreamsCase(num_streams=8, context=STREAM_CONTEXT, num_output=STREAM_OUTPUT, repeats=2),
-    ReplayCase(concurrency=4, num_sessions=4, num_turns=4),
+    ReplayCase(concurrency=4, num_sessions=4, num_turns=4, limit_s=240.0),
 )
 
 

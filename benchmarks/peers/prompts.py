@@ -20,6 +20,10 @@ class PromptSource:
         self._nonce = nonce
         self._ids = range(FIRST_ID, vocab_size)
 
+    def key(self, key: str) -> str:
+        """`key`, made this run's own."""
+        return f"{self._nonce}:{key}"
+
     def token_ids(self, key: str, num_tokens: int) -> list[int]:
         """`num_tokens` ids for `key`."""
-        return random.Random(f"{self._nonce}:{key}").choices(self._ids, k=num_tokens)
+        return random.Random(self.key(key)).choices(self._ids, k=num_tokens)

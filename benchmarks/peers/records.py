@@ -83,6 +83,12 @@ def drop_unfinished_line(path: Path) -> None:
         path.write_bytes(content[: content.rfind(b"\n") + 1])
 
 
+def open_problems(records: Iterable[CaseRecord]) -> list[CaseRecord]:
+    """Records with a problem, less those whose case was measured again since."""
+    latest = {record.key: record for record in records}
+    return [record for record in latest.values() if record.problem]
+
+
 def done_keys(records: Iterable[CaseRecord]) -> set[Key]:
     """Cases that need not be measured again."""
     return {record.key for record in records if record.values}

@@ -12,7 +12,7 @@ import msgspec
 from rich.console import Console, RenderableType
 from rich.table import Table
 
-from benchmarks.peers.records import CaseRecord, RunHeader
+from benchmarks.peers.records import CaseRecord, RunHeader, open_problems
 from benchmarks.peers.summary import Figure, FigureKey, metrics_in_order
 from benchmarks.peers.targets import TARGETS, Target, Verdict
 
@@ -36,10 +36,9 @@ def print_run(
     console.print(figure_table(found))
     console.print(LEGEND, highlight=False)
     console.print(target_table(found))
-    for record in records:
-        if record.problem:
-            place = f"round {record.round}, {record.variant}, {record.case}"
-            console.print(f"[red]problem:[/red] {place}: {record.problem}", highlight=False)
+    for record in open_problems(records):
+        place = f"round {record.round}, {record.variant}, {record.case}"
+        console.print(f"[red]problem:[/red] {place}: {record.problem}", highlight=False)
 
 
 def figure_table(found: Mapping[FigureKey, Figure]) -> Table:
@@ -74,7 +73,7 @@ def to_json(
         "run": header,
         "figures": [_figure_fields(key, figure) for key, figure in found.items()],
         "targets": [_target_fields(target, found) for target in TARGETS],
-        "problems": [record for record in records if record.problem],
+        "problems": open_problems(records),
     }
     return msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n"
 
