@@ -1,20 +1,18 @@
-// The kernels in AVX-512, float activations.
+// The kernels in AVX-512 with BF16, bfloat16 activations.
 #define OKIBI_ISA okibi_avx512_bf16
+#define OKIBI_BF16_ACT
 
 #include "../attention.h"
+#include "../bf16_linear.h"
 #include "../elementwise.h"
-#include "../float_linear.h"
 #include "levels.h"
 
 namespace OKIBI_ISA {
 
 const okibi::KernelSet kKernels = {
-    okibi::Level::kAvx512Bf16, sizeof(Act),
-    kFloatAttentionRows,     embed,
-    rms_norm,                sum_blocks,
-    linear,                  position,
-    attention,               merge,
-    linear_scratch_bytes,    attention_scratch_bytes,
+    okibi::Level::kAvx512Bf16,  sizeof(Act), kFloatAttentionRows,  embed,
+    rms_norm,            sum_blocks,  linear,               position,
+    attention,           merge,       linear_scratch_bytes, attention_scratch_bytes,
 };
 
 }  // namespace OKIBI_ISA
