@@ -9,8 +9,12 @@
 
 namespace OKIBI_ISA {
 
-constexpr std::size_t kFloatAttentionRows = 64;
-constexpr std::size_t kFloatAttentionKeys = 64;
+#if defined(__AMX_BF16__)
+constexpr std::size_t kAttentionRows = 256;
+#else
+constexpr std::size_t kAttentionRows = 64;
+#endif
+constexpr std::size_t kAttentionKeys = 64;
 constexpr float kNever = -3.0e38f;
 
 // What a row sees: positions [begin, end).
@@ -108,20 +112,20 @@ struct AttentionScratch {
 
   AttentionScratch(void* memory, std::size_t head_dim) : width(round_up(head_dim, 32)) {
     q = static_cast<float*>(memory);
-    keys = q + kFloatAttentionRows * width;
-    turned = keys + kFloatAttentionKeys * width;
-    values = turned + kFloatAttentionKeys * width;
-    scores = values + kFloatAttentionKeys * width;
-    out = scores + kFloatAttentionRows * kFloatAttentionKeys;
-    softmax = {out + kFloatAttentionRows * width,
-               out + kFloatAttentionRows * width + kFloatAttentionRows};
+    keys = q + kAttentionRows * width;
+    turned = keys + kAttentionKeys * width;
+    values = turned + kAttentionKeys * width;
+    scores = values + kAttentionKeys * width;
+    out = scores + kAttentionRows * kAttentionKeys;
+    softmax = {out + kAttentionRows * width,
+               out + kAttentionRows * width + kAttentionRows};
   }
 };
 
-inline std::size_t attention_scratch_bytes(std::size_t head_dim) {
+inline std::size_t float_attention_scratch_bytes(std::size_t head_dim) {
   const std::size_t width = round_up(head_dim, 32);
-  return sizeof(float) * (width * (2 * kFloatAttentionRows + 3 * kFloatAttentionKeys) +
-                          kFloatAttentionRows * (kFloatAttentionKeys + 2));
+  return sizeof(float) * (width * (2 * kAttentionRows + 3 * kAttentionKeys) +
+                          kAttentionRows * (kAttentionKeys + 2));
 }
 
 inline void gather_queries(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
@@ -161,7 +165,7 @@ inline void score_by_dots(std::size_t rows, std::size_t count, const AttentionSc
       for (std::size_t at = 0; at < s.width; at += kLanes) {
         total = fma(load(s.q + row * s.width + at), load(s.keys + key * s.width + at), total);
       }
-      s.scores[row * kFloatAttentionKeys + key] = sum(total);
+      s.scores[row * kAttentionKeys + key] = sum(total);
     }
   }
 }
@@ -171,12 +175,12 @@ inline void score_by_product(std::size_t rows, std::size_t count, std::size_t di
                              const AttentionScratch& s) {
   for (std::size_t key = 0; key < count; ++key) {
     for (std::size_t at = 0; at < dim; ++at) {
-      s.turned[at * kFloatAttentionKeys + key] = s.keys[key * s.width + at];
+      s.turned[at * kAttentionKeys + key] = s.keys[key * s.width + at];
     }
   }
-  std::memset(s.scores, 0, rows * kFloatAttentionKeys * sizeof(float));
-  gemm(rows, kFloatAttentionKeys, dim, s.q, s.width, s.turned, kFloatAttentionKeys, s.scores,
-       kFloatAttentionKeys);
+  std::memset(s.scores, 0, rows * kAttentionKeys * sizeof(float));
+  gemm(rows, kAttentionKeys, dim, s.q, s.width, s.turned, kAttentionKeys, s.scores,
+       kAttentionKeys);
 }
 
 template <typename KV>
@@ -187,15 +191,15 @@ inline void attend(const okibi::AttentionCall& call, const okibi::AttentionTask&
   const std::size_t group = call.heads.group(), rows = task.num_tokens * group;
   gather_queries(call, task, rows, s);
   std::memset(s.out, 0, rows * s.width * sizeof(float));
-  std::memset(s.keys, 0, kFloatAttentionKeys * s.width * sizeof(float));
-  std::memset(s.turned, 0, kFloatAttentionKeys * s.width * sizeof(float));
-  std::memset(s.values, 0, kFloatAttentionKeys * s.width * sizeof(float));
+  std::memset(s.keys, 0, kAttentionKeys * s.width * sizeof(float));
+  std::memset(s.turned, 0, kAttentionKeys * s.width * sizeof(float));
+  std::memset(s.values, 0, kAttentionKeys * s.width * sizeof(float));
   for (std::size_t row = 0; row < rows; ++row) {
     s.softmax.maxima[row] = kNever;
     s.softmax.sums[row] = 0.0f;
   }
-  for (std::size_t first = task.kv_begin; first < task.kv_end; first += kFloatAttentionKeys) {
-    const std::size_t count = least(kFloatAttentionKeys, task.kv_end - first);
+  for (std::size_t first = task.kv_begin; first < task.kv_end; first += kAttentionKeys) {
+    const std::size_t count = least(kAttentionKeys, task.kv_end - first);
     widen_block<KV>(call, task, first, count, s);
     if (rows < kFewQueries) {
       score_by_dots(rows, count, s);
@@ -206,20 +210,20 @@ inline void attend(const okibi::AttentionCall& call, const okibi::AttentionTask&
       const okibi::Rows seen = seen_by(call, task, row / group);
       const std::size_t begin = seen.begin > first ? least(seen.begin - first, count) : 0;
       const std::size_t end = seen.end > first ? least(seen.end - first, count) : 0;
-      const float kept = absorb(s.softmax, row, call.scale, begin, end, kFloatAttentionKeys,
-                                s.scores + row * kFloatAttentionKeys);
+      const float kept = absorb(s.softmax, row, call.scale, begin, end, kAttentionKeys,
+                                s.scores + row * kAttentionKeys);
       if (kept == 1.0f) continue;
       for (std::size_t at = 0; at < s.width; at += kLanes) {
         store(s.out + row * s.width + at, load(s.out + row * s.width + at) * set1(kept));
       }
     }
-    gemm(rows, s.width, kFloatAttentionKeys, s.scores, kFloatAttentionKeys, s.values, s.width,
+    gemm(rows, s.width, kAttentionKeys, s.scores, kAttentionKeys, s.values, s.width,
          s.out, s.width);
   }
   finish_attention(call, task, s.out, s.width, s.softmax);
 }
 
-inline void attention(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
+inline void float_attention(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
                       void* memory) {
   if (call.pages.type == okibi::KVType::kBf16) return attend<std::uint16_t>(call, task, memory);
   attend<float>(call, task, memory);

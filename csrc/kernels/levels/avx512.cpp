@@ -9,12 +9,18 @@
 namespace OKIBI_ISA {
 
 const okibi::KernelSet kKernels = {
-    okibi::Level::kAvx512, sizeof(Act),
-    kFloatAttentionRows,     embed,
-    rms_norm,                sum_blocks,
-    linear,                  position,
-    attention,               merge,
-    linear_scratch_bytes,    attention_scratch_bytes,
+    okibi::Level::kAvx512,
+    sizeof(Act),
+    kAttentionRows,
+    embed,
+    rms_norm,
+    sum_blocks,
+    linear,
+    position,
+    float_attention,
+    merge,
+    linear_scratch_bytes,
+    float_attention_scratch_bytes,
 };
 
 }  // namespace OKIBI_ISA

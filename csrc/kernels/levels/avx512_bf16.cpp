@@ -2,17 +2,33 @@
 #define OKIBI_ISA okibi_avx512_bf16
 #define OKIBI_BF16_ACT
 
-#include "../attention.h"
+#include "../bf16_attention.h"
 #include "../bf16_linear.h"
 #include "../elementwise.h"
 #include "levels.h"
 
 namespace OKIBI_ISA {
 
+inline void attention(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
+                      void* memory) {
+  const bool is_few = task.num_tokens * call.heads.group() <= kFewAttentionRows;
+  const bool is_narrow = call.pages.type == okibi::KVType::kBf16 && call.heads.head_dim % 32 == 0;
+  is_few && is_narrow ? attend_few(call, task, memory) : float_attention(call, task, memory);
+}
+
 const okibi::KernelSet kKernels = {
-    okibi::Level::kAvx512Bf16,  sizeof(Act), kFloatAttentionRows,  embed,
-    rms_norm,            sum_blocks,  linear,               position,
-    attention,           merge,       linear_scratch_bytes, attention_scratch_bytes,
+    okibi::Level::kAvx512Bf16,
+    sizeof(Act),
+    kAttentionRows,
+    embed,
+    rms_norm,
+    sum_blocks,
+    linear,
+    position,
+    attention,
+    merge,
+    linear_scratch_bytes,
+    float_attention_scratch_bytes,
 };
 
 }  // namespace OKIBI_ISA
