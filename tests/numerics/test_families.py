@@ -11,9 +11,10 @@ from transformers import PreTrainedModel
 from okibi.core.arch.dense import DenseArch
 from okibi.core.arch.rope import RopeSpec
 from okibi.execution.models.dense.model import DenseModel
-from okibi.execution.models.loader import LoadedModel, load_model
+from okibi.execution.models.loader import LoadedModel
 from tests.numerics.helpers import BLOCK_TOKENS, PagedRunner, transformers_logits
 from tests.numerics.tolerances import FLOAT32_LOGITS
+from tests.support.native_kernels import kernel_params, load_on, torch_module
 from tests.support.tiny_models import CONFIGS, VOCAB_SIZE, WINDOW, save_tiny_model
 
 NUM_TOKENS = 41
@@ -24,10 +25,10 @@ OTHER_IDS = Random(8).choices(range(VOCAB_SIZE), k=NUM_TOKENS)
 class Family:
     """One tiny checkpoint, as transformers has it and as okibi loads it."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, kernels: str, folder: Path) -> None:
         self.name = name
         self.theirs: PreTrainedModel = save_tiny_model(name, folder)
-        self.ours: LoadedModel = load_model(folder, dtype="float32")
+        self.ours: LoadedModel = load_on(folder, kernels)
 
     def runner(self) -> PagedRunner:
         return PagedRunner(self.ours)
@@ -37,16 +38,24 @@ class Family:
 
 
 @pytest.fixture(scope="module", params=CONFIGS)
-def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Family:
-    return Family(request.param, tmp_path_factory.mktemp(request.param))
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module", params=kernel_params())
+def family(
+    name: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Family:
+    return Family(name, request.param, tmp_path_factory.mktemp(name))
 
 
 def assert_equal(ours: torch.Tensor, theirs: torch.Tensor) -> None:
     torch.testing.assert_close(ours, theirs, rtol=0.0, atol=FLOAT32_LOGITS)
 
 
-def test_what_sets_a_family_apart_moves_its_logits(family: Family):
+def test_what_sets_a_family_apart_moves_its_logits(name: str, tmp_path: Path):
     """Without its bias, norm, window or scaling a model would fail every test below."""
+    family = Family(name, "reference", tmp_path)
     arch = family.ours.arch
     assert isinstance(arch, DenseArch)
     plain = {"layer_windows": (None,) * arch.num_layers, "rope": RopeSpec(theta=arch.rope.theta)}
@@ -57,9 +66,8 @@ def test_what_sets_a_family_apart_moves_its_logits(family: Family):
     runner = family.runner()
     one = runner.start("a", IDS)
     runner.logits((one, 0, NUM_TOKENS))
-    module = family.ours.module
     bare = DenseModel(replace(arch, **plain), family.ours.device)
-    bare.load_state_dict(module.state_dict())
+    bare.load_state_dict(torch_module(family.ours).state_dict())
     stripped = PagedRunner(replace(family.ours, module=bare.requires_grad_(requires_grad=False)))
     logits_RV = stripped.logits((stripped.start("a", IDS), 0, NUM_TOKENS))
     assert (logits_RV[0] - family.expected(IDS)[-1]).abs().max() > 100 * FLOAT32_LOGITS

@@ -42,6 +42,7 @@ def make_model(arch: DenseArch | None = None, *, seed: int = 0) -> LoadedModel:
     return LoadedModel(
         arch=arch,
         module=module.requires_grad_(requires_grad=False),
+        kernels="reference",
         device=device,
         dtype=KVDType.FLOAT32,
         fingerprint=f"random-{seed}",

@@ -62,8 +62,9 @@ def _serve(spec: EngineSpec, link: EngineLink) -> None:
     clock = WallClock()
     started_at = clock.now()
     link.send(Loading(f"loading {spec.model} on {spec.device}"))
-    model = load_model(Path(spec.model), device=spec.device, dtype=spec.dtype)
+    model = load_model(Path(spec.model), device=spec.device, dtype=spec.dtype, kernels=spec.kernels)
     link.send(Loading(f"weights loaded as {model.dtype} in {clock.now() - started_at:.1f} s"))
+    link.send(Loading(f"kernels: {model.kernels}"))
     layout = _make_layout(spec, model)
     eos_token_ids = tuple(sorted({*model.eos_token_ids, *spec.eos_token_ids}))
     config = replica_config(

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import msgspec
 
 from okibi.control.config import ReplicaConfig
+from okibi.core.kernels import KernelChoice
 
 _LENGTH = struct.Struct("<I")
 
@@ -32,6 +33,7 @@ class EngineSpec(msgspec.Struct, frozen=True, kw_only=True):
     link_folder: str
     device: str
     dtype: str
+    kernels: KernelChoice
     eos_token_ids: tuple[int, ...]
     block_size: int
     prefix_match_unit: int | None

@@ -12,6 +12,7 @@ from typer import Argument, Option
 
 from okibi.core.command_options import flag_name
 from okibi.core.errors import ConfigError
+from okibi.core.kernels import KernelChoice
 from okibi.launch.model_catalog import DEFAULT_MODEL
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", re.IGNORECASE)
@@ -88,6 +89,14 @@ class ServeOptions:
             rich_help_panel=_MODEL,
         ),
     ] = "auto"
+    kernels: Annotated[
+        KernelChoice,
+        Option(
+            help="What runs the model: native needs a CPU and the compiled part of okibi; "
+            "reference is torch; auto is native where it can be had.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = KernelChoice.AUTO
     max_model_len: Annotated[
         int | None,
         Option(

@@ -25,6 +25,7 @@ from okibi.launch.engine_spec import EngineSpec, check_spec
 from okibi.launch.model_catalog import ResolvedModel
 from okibi.launch.model_pull import resolve_model
 from okibi.launch.serve_options import ServeOptions
+from okibi.launch.welcome import welcome
 from okibi.server.doctor.history import PromptHistory
 from okibi.server.engine_client import EngineClient, EngineLost
 from okibi.server.engine_protocol import Ready
@@ -109,7 +110,9 @@ async def _serve(
             show=typer.echo,
         )
         name = services.config.model_names[0]
-        typer.echo(_welcome(name, limits, _url(sock), clock.now() - started_at))
+        seconds = clock.now() - started_at
+        has_key = services.config.api_key is not None
+        typer.echo(welcome(name, limits, _url(sock), seconds, has_key=has_key))
         reason = await host.run(sock, asyncio.create_task(_engine_end(client, child)))
         services.workers.shutdown(wait=False, cancel_futures=True)
     finally:
@@ -127,6 +130,7 @@ def _engine_spec(options: ServeOptions, model: Path, folder: Path) -> EngineSpec
         link_folder=str(folder),
         device=options.device,
         dtype=options.dtype,
+        kernels=options.kernels,
         eos_token_ids=(),
         block_size=options.block_size,
         prefix_match_unit=options.prefix_match_unit,
@@ -199,17 +203,3 @@ async def _engine_end(client: EngineClient, child: EngineChild) -> str:
 def _url(sock: socket.socket) -> str:
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _welcome(name: str, limits: Ready, url: str, seconds: float) -> str:
-    return f"""\
-serving {name} at {url} after {seconds:.1f} s: up to {limits.max_model_len:,} tokens a request, \
-prefixes reused in units of {limits.prefix_match_unit}
-
-Try it:
-  curl {url}/v1/chat/completions -H 'content-type: application/json' \\
-    -d '{{"messages": [{{"role": "user", "content": "What are embers?"}}], "max_tokens": 64}}'
-
-Replay agent sessions against it:
-  ./okibi bench generate traces && ./okibi bench replay traces --url {url}
-"""

@@ -11,8 +11,10 @@ elsewhere; this module never allocates or frees a page.
 
 from collections.abc import Sequence
 
+import numpy as np
 import psutil
 import torch
+from numpy.typing import NDArray
 
 from okibi.core.errors import ConfigError
 from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
@@ -70,6 +72,10 @@ class PageArena:
             (self.layout.page_size_bytes // itemsize, *strides),
             part.offset_bytes // itemsize,
         )
+
+    def as_numpy(self) -> NDArray[np.uint8]:
+        """The whole arena [pages, page bytes], where it is in the memory of the CPU."""
+        return self._bytes_PB.numpy()
 
     def copy_pages(self, copies: Sequence[PageCopy]) -> None:
         """Copy whole pages, each as if after the one before it."""

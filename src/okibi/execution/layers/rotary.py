@@ -39,7 +39,7 @@ class RotaryEmbedding:
     """
 
     def __init__(self, spec: RopeSpec, head_dim: int, device: torch.device) -> None:
-        frequencies, self._magnitude = _scaled_frequencies(spec, head_dim)
+        frequencies, self._magnitude = scaled_frequencies(spec, head_dim)
         self._frequencies = frequencies.to(device)
 
     def __call__(self, positions_T: torch.Tensor, dtype: torch.dtype) -> Rotary:
@@ -50,7 +50,7 @@ class RotaryEmbedding:
         return Rotary(cos_TD, sin_TD)
 
 
-def _scaled_frequencies(spec: RopeSpec, head_dim: int) -> tuple[torch.Tensor, float]:
+def scaled_frequencies(spec: RopeSpec, head_dim: int) -> tuple[torch.Tensor, float]:
     """Frequencies, and the factor on cosines and sines; on the CPU, whatever the default."""
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32, device="cpu") / head_dim
     base = 1.0 / (spec.theta**exponents)

@@ -15,6 +15,7 @@ from torch import nn
 from okibi.core.arch import Arch
 from okibi.execution.layers.attention import Attend
 from okibi.execution.models.checkpoint import Checkpoint
+from okibi.execution.models.native import NativeModel, NativeOptions
 
 
 class Model(nn.Module, ABC):
@@ -44,8 +45,11 @@ class ModelFamily(Generic[A, M]):
             yet filled. The device is for what it computes at once, such as tables of angles.
         check_weights: Raises `ModelError` if a checkpoint does not fit. Reads headers only.
         load_weights: Fills every parameter. Raises `ModelError` if that cannot be done.
+        load_native: Makes and fills a model on the native kernels, if the family has them. Raises
+            `ModelError`, or `NativeUnavailable` if they cannot run this arch.
     """
 
     build: Callable[[A, torch.device], M]
     check_weights: Callable[[A, Checkpoint], object]
     load_weights: Callable[[M, A, Checkpoint], None]
+    load_native: Callable[[A, Checkpoint, NativeOptions], NativeModel] | None = None

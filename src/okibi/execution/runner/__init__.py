@@ -3,8 +3,8 @@
 model_runner      one step: plan in, sampled tokens out
 request_rows      which row of the tables a request has
 block_tables      the pages of each request, on the device
-input_batch       the flattened tokens of a plan, and where their keys and values go
-paged_context     a model's `attend` over pages
+input_batch       the flattened tokens of a plan, and which sequence each belongs to
+program           a model over pages, a batch in, logits out: native_program, torch_program
 token_ring        sampled tokens that later plans may refer to
 sampling_table    sampling parameters as arrays, one row a request
 token_counts      which tokens a request has seen, for penalties

@@ -1,7 +1,7 @@
-"""The flattened tokens of one plan and the slots of their keys and values.
+"""The flattened tokens of one plan, and the spans of them that belong to one sequence each.
 
 All chunks of a plan are one batch, whatever they are: prompt, chunk of a prompt, or one token.
-Positions and slots come from array arithmetic; Python loops run over chunks, never over tokens.
+Python loops run over chunks, never over tokens.
 """
 
 from collections.abc import Sequence
@@ -9,42 +9,31 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from okibi.core.errors import ExecutorError
-from okibi.core.ids import GroupId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import ScheduledChunk
 from okibi.core.token_source import TOKEN_BYTES
-from okibi.execution.kernels.paged_attention import QuerySpan
 from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.request_rows import RequestRows
 from okibi.execution.runner.token_ring import TokenRing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSlots:
-    """Where the batch's keys and values of one group go, token by token (int64)."""
-
-    page_T: torch.Tensor
-    offset_T: torch.Tensor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InputBatch:
-    """One forward pass.
+    """One forward pass, as every program takes it.
 
     Attributes:
-        token_ids_T, positions_T: int64.
-        spans: One a chunk, in plan order.
-        slots: By group.
-        sampled_R: Index of the last token of each sampling chunk, in plan order.
+        token_ids_T: int64, on the device.
+        spans_S4: int64 [spans, (table row, first token, number of tokens, start)]: one a chunk, in
+            plan order; they cover the tokens one after another.
+        sampled_R: Index of the last token of each sampling chunk, in plan order (int32).
     """
 
     token_ids_T: torch.Tensor
-    positions_T: torch.Tensor
-    spans: tuple[QuerySpan, ...]
-    slots: dict[GroupId, GroupSlots]
-    sampled_R: torch.Tensor
+    spans_S4: NDArray[np.int64]
+    sampled_R: NDArray[np.int32]
 
 
 class InputBatchBuilder:
@@ -76,24 +65,12 @@ class InputBatchBuilder:
         first = np.cumsum(lengths) - lengths
         starts = np.array([chunk.start for chunk in chunks])
         rows = np.array([self._rows.row(chunk.request_id) for chunk in chunks])
-        positions = np.repeat(starts - first, lengths) + np.arange(lengths.sum())
+        self._check_tables(chunks, rows.tolist())
         last = first + lengths - 1
-        spans = tuple(
-            QuerySpan(table_row=row, first=index, num_tokens=length, start=start)
-            for row, index, length, start in zip(
-                rows.tolist(), first.tolist(), lengths.tolist(), starts.tolist(), strict=True
-            )
-        )
-        self._check_tables(chunks, spans)
-        positions_T = self._to_device(positions)
-        row_T = self._to_device(np.repeat(rows, lengths))
-        sampled = last[[chunk.samples for chunk in chunks]]
         return InputBatch(
             token_ids_T=self._token_ids(chunks, last),
-            positions_T=positions_T,
-            spans=spans,
-            slots=self._slots(row_T, positions_T),
-            sampled_R=self._to_device(sampled),
+            spans_S4=np.stack((rows, first, lengths, starts), axis=1),
+            sampled_R=last[[chunk.samples for chunk in chunks]].astype(np.int32),
         )
 
     def _token_ids(self, chunks: Sequence[ScheduledChunk], last: np.ndarray) -> torch.Tensor:
@@ -109,20 +86,10 @@ class InputBatchBuilder:
             token_ids_T[self._to_device(in_flight)] = self._ring.resolve(refs)
         return token_ids_T
 
-    def _slots(self, row_T: torch.Tensor, positions_T: torch.Tensor) -> dict[GroupId, GroupSlots]:
-        slots: dict[GroupId, GroupSlots] = {}
+    def _check_tables(self, chunks: Sequence[ScheduledChunk], rows: Sequence[int]) -> None:
         for group in self._layout.groups:
-            table = self._tables.table(group.group_id)
-            block_T = positions_T // group.block_tokens
-            slots[group.group_id] = GroupSlots(
-                page_T=table[row_T, block_T].long(), offset_T=positions_T % group.block_tokens
-            )
-        return slots
-
-    def _check_tables(self, chunks: Sequence[ScheduledChunk], spans: tuple[QuerySpan, ...]) -> None:
-        for group in self._layout.groups:
-            for chunk, span in zip(chunks, spans, strict=True):
-                held = self._tables.num_blocks(group.group_id, span.table_row)
+            for chunk, row in zip(chunks, rows, strict=True):
+                held = self._tables.num_blocks(group.group_id, row)
                 if chunk.end > held * group.block_tokens:
                     raise ExecutorError(
                         f"request {chunk.request_id!r} has pages for {held * group.block_tokens} "

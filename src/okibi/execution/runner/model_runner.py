@@ -1,7 +1,7 @@
 """Runs plans on one model and one arena, one step at a time.
 
 Owns the order inside a step: forget, admit, update tables, copy pages, compute, sample. All chunks
-go through the model in one forward pass; only rows that sample go through the output matrix.
+go through the model in one run of its program, whatever kernels that has.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from okibi.execution.kv_store.pages import PageArena
 from okibi.execution.models.loader import LoadedModel
 from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.input_batch import InputBatchBuilder
-from okibi.execution.runner.paged_context import PagedContext
+from okibi.execution.runner.programs import make_program
 from okibi.execution.runner.request_rows import RequestRows
 from okibi.execution.runner.sampler import Sampler
 from okibi.execution.runner.sampling_table import SamplingTable
@@ -35,7 +35,6 @@ class ModelRunner:
             ConfigError: the memory is not there.
         """
         vocab_size, device = model.arch.vocab_size, model.device
-        self._module = model.module
         self._arena = PageArena(layout, device)
         self._rows = RequestRows()
         self._tables = BlockTables(layout, device)
@@ -46,7 +45,7 @@ class ModelRunner:
         self._batches = InputBatchBuilder(
             layout, self._rows, self._tables, self._ring, vocab_size, device
         )
-        self._context = PagedContext(layout, self._arena, self._tables)
+        self._program = make_program(model, layout, self._arena, self._tables)
 
     @torch.inference_mode()
     def run(self, plan: BatchPlan) -> StepResult:
@@ -70,6 +69,8 @@ class ModelRunner:
     def forward(self, plan: BatchPlan) -> torch.Tensor | None:
         """Run one step short of sampling: float32 logits_RV of its sampled rows, or None.
 
+        The logits are valid until the next step.
+
         Raises:
             ExecutorError: the plan cannot be run as it is.
         """
@@ -79,11 +80,7 @@ class ModelRunner:
         self._arena.copy_pages(plan.copies)
         if not plan.chunks:
             return None
-        batch = self._batches.build(plan.chunks)
-        x_TH = self._module(batch.token_ids_T, batch.positions_T, self._context.attend(batch))
-        if not plan.num_sampled_rows:
-            return None
-        return self._module.logits(x_TH[batch.sampled_R])
+        return self._program.run(self._batches.build(plan.chunks))
 
     def _forget(self, request_ids: Sequence[RequestId]) -> None:
         for request_id in request_ids:

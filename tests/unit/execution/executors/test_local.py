@@ -29,6 +29,7 @@ from tests.support.builders import (
     plan,
 )
 from tests.support.lockstep import LockstepDriver
+from tests.support.native_kernels import torch_module
 from tests.support.random_model import make_arch, make_local_executor, make_model
 
 A = make_request("a", 6)
@@ -64,7 +65,7 @@ class TestFailures:
         model = make_model()
         executor = LocalExecutor(model, WallClock())
         executor.allocate(make_layout())
-        model.module.get_parameter("norm.weight").data = torch.ones(3)
+        torch_module(model).get_parameter("norm.weight").data = torch.ones(3)
         executor.submit(prefill())
         with pytest.raises(ExecutorError, match="RuntimeError") as caught:
             executor.collect()
@@ -74,7 +75,7 @@ class TestFailures:
         model = make_model()
         executor = LocalExecutor(model, WallClock())
         executor.allocate(make_layout())
-        model.module.get_parameter("norm.weight").fill_(torch.nan)
+        torch_module(model).get_parameter("norm.weight").fill_(torch.nan)
         executor.submit(prefill())
         (row,) = executor.collect().rows
         assert row.error is not None

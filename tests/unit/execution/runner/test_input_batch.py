@@ -1,4 +1,4 @@
-"""Flattened batches: tokens, positions, slots and spans, and the plans that are refused."""
+"""Flattened batches: tokens and spans, and the plans that are refused."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ import torch
 from okibi.core.errors import ExecutorError
 from okibi.core.ids import StepId
 from okibi.core.plan import TokenRef
-from okibi.execution.kernels.paged_attention import QuerySpan
 from okibi.execution.runner.block_tables import INITIAL_BLOCKS, INITIAL_ROWS, BlockTables
 from okibi.execution.runner.input_batch import InputBatch, InputBatchBuilder
 from okibi.execution.runner.request_rows import RequestRows
@@ -40,14 +39,7 @@ class Tables:
 def test_chunks_become_one_batch():
     batch = Tables().build(chunk(B, 3, 5), chunk(A, 1, 5))
     assert batch.token_ids_T.tolist() == [23, 24, 11, 12, 13, 14]
-    assert batch.positions_T.tolist() == [3, 4, 1, 2, 3, 4]
-    (slots,) = batch.slots.values()
-    assert slots.page_T.tolist() == [5, 6, 7, 7, 7, 3]
-    assert slots.offset_T.tolist() == [3, 0, 1, 2, 3, 0]
-    assert batch.spans == (
-        QuerySpan(table_row=1, first=0, num_tokens=2, start=3),
-        QuerySpan(table_row=0, first=2, num_tokens=4, start=1),
-    )
+    assert batch.spans_S4.tolist() == [[1, 0, 2, 3], [0, 2, 4, 1]]
     assert batch.sampled_R.tolist() == [1]
 
 

@@ -10,7 +10,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from okibi.core.arch import Config
 from okibi.core.errors import ModelError
@@ -29,6 +31,19 @@ class TensorInfo:
 
     shape: tuple[int, ...]
     dtype: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMatrix:
+    """A matrix as its file has it.
+
+    Attributes:
+        dtype: As in `TensorInfo`.
+        rows: uint8 [outputs, bytes of a row], memory-mapped where the file is. Read-only.
+    """
+
+    dtype: str
+    rows: NDArray[np.uint8]
 
 
 class Checkpoint(Protocol):
@@ -59,6 +74,14 @@ class Checkpoint(Protocol):
 
     def read(self, name: str) -> torch.Tensor:
         """The tensor, on the CPU; dequantised to float32 if it was quantised.
+
+        Raises:
+            ModelError: its bytes cannot be read.
+        """
+        ...
+
+    def read_stored(self, name: str) -> StoredMatrix:
+        """A tensor of two dimensions, its rows as they are stored.
 
         Raises:
             ModelError: its bytes cannot be read.

@@ -13,7 +13,11 @@ from gguf import GGMLQuantizationType
 from gguf.gguf_reader import ReaderTensor
 
 from okibi.core.errors import ModelError
-from okibi.execution.models.checkpoint.checkpoint import TensorFormat, TensorInfo
+from okibi.execution.models.checkpoint.checkpoint import (
+    StoredMatrix,
+    TensorFormat,
+    TensorInfo,
+)
 from okibi.execution.models.checkpoint.gguf_config import config_from_gguf
 from okibi.execution.models.checkpoint.gguf_header import GGUFHeaderReader, read_gguf_header
 
@@ -66,6 +70,11 @@ class GGUFFile:
         values = _dequantise(tensor).reshape(self.tensors[name].shape)
         # Unquantised tensors are views of the read-only file; torch wants memory of its own.
         return torch.from_numpy(np.require(values, np.float32, ["C", "W"]))
+
+    def read_stored(self, name: str) -> StoredMatrix:
+        num_rows = self.tensors[name].shape[0]
+        rows = np.asarray(self._tensors[name].data).reshape(num_rows, -1)
+        return StoredMatrix(dtype=self.tensors[name].dtype, rows=rows.view(np.uint8))
 
 
 def _dequantise(tensor: ReaderTensor) -> np.ndarray:

@@ -14,7 +14,11 @@ from safetensors import SafetensorError, safe_open
 
 from okibi.core.arch import Config
 from okibi.core.errors import ModelError
-from okibi.execution.models.checkpoint.checkpoint import TensorFormat, TensorInfo
+from okibi.execution.models.checkpoint.checkpoint import (
+    StoredMatrix,
+    TensorFormat,
+    TensorInfo,
+)
 
 INDEX_NAME = "model.safetensors.index.json"
 READABLE_DTYPES = frozenset({"F32", "F16", "BF16"})
@@ -50,6 +54,11 @@ class HFFolder:
             return self._shard_of[name].get_tensor(name)
         except SafetensorError as error:
             raise ModelError(f"cannot read {name}: {error}") from error
+
+    def read_stored(self, name: str) -> StoredMatrix:
+        # safetensors maps the file; the view keeps the mapping.
+        rows = self.read(name).contiguous().view(torch.uint8).numpy()
+        return StoredMatrix(dtype=self.tensors[name].dtype, rows=rows)
 
 
 def open_hf_folder(folder: Path) -> HFFolder:

@@ -69,10 +69,9 @@ def load_weights(model: DenseModel, arch: DenseArch, checkpoint: Checkpoint) -> 
         ModelError: the checkpoint does not fit the architecture, or cannot be read.
     """
     targets = destinations(model, arch)
-    is_gguf = checkpoint.format is TensorFormat.GGUF
     for name, source in locate_weights(arch, checkpoint).items():
         tensor = checkpoint.read(source)
-        if is_gguf and _is_interleaved(name, arch):
+        if is_interleaved(name, arch, checkpoint.format):
             tensor = split_halves(tensor, arch.head_dim)
         targets[name].copy_(tensor)
 
@@ -117,8 +116,10 @@ def split_halves(rows: torch.Tensor, head_dim: int) -> torch.Tensor:
     return pairs.transpose(1, 2).flatten(0, 2)
 
 
-def _is_interleaved(name: str, arch: DenseArch) -> bool:
-    return arch.family == "llama" and _INTERLEAVED.search(name) is not None
+def is_interleaved(name: str, arch: DenseArch, tensors: TensorFormat) -> bool:
+    """Whether the rows of this Hugging Face name are stored with the halves of heads mixed."""
+    is_llama_gguf = tensors is TensorFormat.GGUF and arch.family == "llama"
+    return is_llama_gguf and _INTERLEAVED.search(name) is not None
 
 
 def _refuse_leftovers(names: list[str], arch: DenseArch) -> None:

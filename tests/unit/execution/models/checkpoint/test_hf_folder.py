@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from okibi.core.errors import ModelError
 from okibi.execution.models.checkpoint.hf_folder import INDEX_NAME
 from okibi.execution.models.loader import load_model
+from tests.support.native_kernels import load_on, torch_module
 from tests.support.tiny_models import save_tiny_model
 
 WEIGHTS = "model.safetensors"
@@ -39,7 +40,7 @@ def edit_weights(folder: Path, **changes: torch.Tensor | None) -> None:
 
 
 def weights_of(folder: Path) -> dict[str, torch.Tensor]:
-    return load_model(folder, dtype="float32").module.state_dict()
+    return torch_module(load_on(folder, "reference")).state_dict()
 
 
 def test_shards_are_one_model(folder: Path, tmp_path_factory: pytest.TempPathFactory):
@@ -53,9 +54,9 @@ def test_shards_are_one_model(folder: Path, tmp_path_factory: pytest.TempPathFac
 
 
 def test_weights_are_converted_to_the_dtype_asked_for(folder: Path):
-    model = load_model(folder, dtype="bfloat16")
-    assert {weight.dtype for weight in model.module.parameters()} == {torch.bfloat16}
-    norm = model.module.get_parameter("norm.weight")
+    module = torch_module(load_on(folder, "reference", dtype="bfloat16"))
+    assert {weight.dtype for weight in module.parameters()} == {torch.bfloat16}
+    norm = module.get_parameter("norm.weight")
     assert norm.equal(weights_of(folder)["norm.weight"].bfloat16())
 
 
