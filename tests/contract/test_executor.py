@@ -5,6 +5,7 @@ on which tokens an executor yields, only on which of them must be equal.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -28,6 +29,7 @@ from tests.support.builders import (
     plan,
     unique_ids,
 )
+from tests.support.native_kernels import FLOAT32_LEVELS, level_params
 from tests.support.random_model import make_arch, make_local_executor
 
 BLOCK_TOKENS = 4
@@ -51,14 +53,19 @@ EXECUTORS: dict[str, Callable[[], Executor]] = {
 GROUPED_EXECUTORS = EXECUTORS | {"local": lambda: make_local_executor(make_arch(num_layers=2))}
 """The same with a layer for each of two groups."""
 
+NATIVE_EXECUTORS: dict[str, Callable[[], Executor]] = {
+    level: partial(make_local_executor, kernels=level) for level in FLOAT32_LEVELS
+}
+"""The local one on native kernels, which keep one group."""
 
-@pytest.fixture(params=EXECUTORS)
+
+@pytest.fixture(params=[*EXECUTORS, *level_params(FLOAT32_LEVELS)])
 def fresh(request: pytest.FixtureRequest) -> Iterator[Callable[[], Executor]]:
     """Makes allocated executors of one kind."""
     made: list[Executor] = []
 
     def make() -> Executor:
-        executor = EXECUTORS[request.param]()
+        executor = (EXECUTORS | NATIVE_EXECUTORS)[request.param]()
         executor.allocate(make_layout(num_pages=NUM_PAGES, block_tokens=BLOCK_TOKENS))
         made.append(executor)
         return executor

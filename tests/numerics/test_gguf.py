@@ -15,6 +15,7 @@ from okibi.execution.models.loader import load_model
 from tests.numerics.helpers import PagedRunner, transformers_logits
 from tests.numerics.tolerances import FLOAT32_LOGITS
 from tests.support.gguf_files import EOS_TOKEN_ID, write_gguf
+from tests.support.native_kernels import kernel_params, load_on
 from tests.support.tiny_models import LLAMA3_ROPE, SHAPE, make_transformers_model
 
 # K types come in blocks of 256.
@@ -35,31 +36,34 @@ CONFIGS: dict[str, PreTrainedConfig] = {
 }
 
 
-def okibi_logits(path: Path) -> torch.Tensor:
-    runner = PagedRunner(load_model(path, dtype="float32"))
+def okibi_logits(path: Path, kernels: str) -> torch.Tensor:
+    runner = PagedRunner(load_on(path, kernels))
     return runner.logits((runner.start("a", IDS), 0, len(IDS)))[0]
 
 
-def assert_same_logits(path: Path, theirs: PreTrainedModel) -> None:
+def assert_same_logits(path: Path, theirs: PreTrainedModel, kernels: str = "reference") -> None:
     expected = transformers_logits(theirs, IDS)[-1]
-    torch.testing.assert_close(okibi_logits(path), expected, rtol=0.0, atol=FLOAT32_LOGITS)
+    ours = okibi_logits(path, kernels)
+    torch.testing.assert_close(ours, expected, rtol=0.0, atol=FLOAT32_LOGITS)
 
 
+@pytest.mark.parametrize("kernels", kernel_params())
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_family(name: str, tmp_path: Path):
+def test_every_family(name: str, kernels: str, tmp_path: Path):
     model = make_transformers_model(CONFIGS[name])
     write_gguf(tmp_path / "model.gguf", model)
-    assert_same_logits(tmp_path / "model.gguf", model)
+    assert_same_logits(tmp_path / "model.gguf", model, kernels)
 
 
+@pytest.mark.parametrize("kernels", kernel_params())
 @pytest.mark.parametrize("qtype", sorted(READABLE_TYPES), ids=lambda qtype: qtype.name)
-def test_every_type(qtype: QType, tmp_path: Path):
+def test_every_type(qtype: QType, kernels: str, tmp_path: Path):
     model = make_transformers_model(LlamaConfig(**WIDE))
     kept = write_gguf(tmp_path / "model.gguf", model, qtype=qtype)
     changed = [name for name, weight in model.state_dict().items() if not weight.equal(kept[name])]
     assert bool(changed) == (qtype is not QType.F32)
     model.load_state_dict(kept)
-    assert_same_logits(tmp_path / "model.gguf", model)
+    assert_same_logits(tmp_path / "model.gguf", model, kernels)
 
 
 def test_rope_divisors_stand_for_llama3_scaling(tmp_path: Path):

@@ -7,9 +7,15 @@ from okibi.core.arch.rope import RopeSpec
 from okibi.core.clock import WallClock
 from okibi.core.kv_spec import KVDType
 from okibi.execution.executors.local import LocalExecutor
+from okibi.execution.models.dense import DENSE
 from okibi.execution.models.dense.model import DenseModel
+from okibi.execution.models.dense.weights import destinations
 from okibi.execution.models.loader import LoadedModel
+from okibi.execution.models.native import NativeModel, choose_options, installed_levels
 from tests.support.builders import MAX_TOKEN_ID, make_specs
+from tests.support.memory_checkpoint import MemoryCheckpoint
+
+CPU = torch.device("cpu")
 
 
 def make_arch(num_layers: int = 1) -> DenseArch:
@@ -31,25 +37,40 @@ def make_arch(num_layers: int = 1) -> DenseArch:
     )
 
 
-def make_model(arch: DenseArch | None = None, *, seed: int = 0) -> LoadedModel:
+def make_model(
+    arch: DenseArch | None = None, *, seed: int = 0, kernels: str = "reference"
+) -> LoadedModel:
+    """A float32 model on `reference` or on an instruction set of the native kernels."""
     arch = arch or make_arch()
-    device = torch.device("cpu")
-    module = DenseModel(arch, device).eval()
-    generator = torch.Generator().manual_seed(seed)
-    for weight in module.parameters():
-        noise = torch.randn(weight.shape, generator=generator)
-        weight.data.copy_(1.0 + 0.1 * noise if weight.dim() == 1 else noise)
+    module = _make_module(arch, seed)
     return LoadedModel(
         arch=arch,
-        module=module.requires_grad_(requires_grad=False),
-        kernels="reference",
-        device=device,
+        module=module if kernels == "reference" else _make_native(module, arch, kernels),
+        kernels=kernels,
+        device=CPU,
         dtype=KVDType.FLOAT32,
         fingerprint=f"random-{seed}",
         eos_token_ids=(),
     )
 
 
-def make_local_executor(arch: DenseArch | None = None) -> LocalExecutor:
+def make_local_executor(
+    arch: DenseArch | None = None, *, kernels: str = "reference"
+) -> LocalExecutor:
     """An executor that `allocate` has not been called on."""
-    return LocalExecutor(make_model(arch), WallClock())
+    return LocalExecutor(make_model(arch, kernels=kernels), WallClock())
+
+
+def _make_module(arch: DenseArch, seed: int) -> DenseModel:
+    module = DenseModel(arch, CPU).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for weight in module.parameters():
+        noise = torch.randn(weight.shape, generator=generator)
+        weight.data.copy_(1.0 + 0.1 * noise if weight.dim() == 1 else noise)
+    return module.requires_grad_(requires_grad=False)
+
+
+def _make_native(module: DenseModel, arch: DenseArch, level: str) -> NativeModel:
+    assert DENSE.load_native is not None
+    options = choose_options(installed_levels(), CPU, KVDType.FLOAT32, level)
+    return DENSE.load_native(arch, MemoryCheckpoint(destinations(module, arch)), options)

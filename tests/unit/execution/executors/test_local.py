@@ -29,7 +29,7 @@ from tests.support.builders import (
     plan,
 )
 from tests.support.lockstep import LockstepDriver
-from tests.support.native_kernels import torch_module
+from tests.support.native_kernels import kernel_params, torch_module
 from tests.support.random_model import make_arch, make_local_executor, make_model
 
 A = make_request("a", 6)
@@ -165,10 +165,10 @@ def mixed_requests() -> list[Request]:
 
 
 def generate(
-    requests: Sequence[Request], *, num_pages: int, depth: int, **config: Any
+    requests: Sequence[Request], *, kernels: str, num_pages: int, depth: int, **config: Any
 ) -> tuple[list[list[int]], LockstepDriver]:
     layout = make_layout(num_pages=num_pages, unit=2)
-    executor = LocalExecutor(make_model(make_arch(), seed=1), WallClock())
+    executor = LocalExecutor(make_model(make_arch(), seed=1, kernels=kernels), WallClock())
     executor.allocate(layout)
     replica = Replica(make_config(max_inflight_steps=depth, **config), layout)
     driver = LockstepDriver(replica, executor, max_inflight_steps=depth)
@@ -177,26 +177,40 @@ def generate(
     return [driver.tokens(request.request_id) for request in requests], driver
 
 
+@pytest.fixture(scope="module", params=kernel_params())
+def kernels(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def alone() -> list[list[int]]:
+def alone(kernels: str) -> list[list[int]]:
     """Each request by itself, whole, cold and in a large pool."""
-    tokens = [generate([request], num_pages=64, depth=1)[0][0] for request in mixed_requests()]
+    tokens = [
+        generate([request], kernels=kernels, num_pages=64, depth=1)[0][0]
+        for request in mixed_requests()
+    ]
     assert len({token for one in tokens for token in one}) > 20
     return tokens
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_batched_and_cached_equals_alone(alone: list[list[int]], depth: int):
-    tokens, driver = generate(mixed_requests(), num_pages=200, depth=depth)
+def test_batched_and_cached_equals_alone(alone: list[list[int]], kernels: str, depth: int):
+    tokens, driver = generate(mixed_requests(), kernels=kernels, num_pages=200, depth=depth)
     assert tokens == alone
     assert driver.replica.stats().counters.prefix_hit_tokens > 0
 
 
 @pytest.mark.parametrize("depth", [1, 2])
 @pytest.mark.parametrize("budget", [8, 11])
-def test_preempted_and_chunked_equals_alone(alone: list[list[int]], depth: int, budget: int):
+def test_preempted_and_chunked_equals_alone(
+    alone: list[list[int]], kernels: str, depth: int, budget: int
+):
     tokens, driver = generate(
-        mixed_requests(), num_pages=18, depth=depth, max_num_batched_tokens=budget
+        mixed_requests(),
+        kernels=kernels,
+        num_pages=18,
+        depth=depth,
+        max_num_batched_tokens=budget,
     )
     assert tokens == alone
     assert driver.replica.stats().counters.num_preemptions > 0
