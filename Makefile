@@ -2,10 +2,10 @@
 PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help check test fix docs lock clean
+.PHONY: help check test fix docs lock bench-peers clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
 check:  ## Format, lint, types and import rules (about 30 s)
 	./okibi test --only format --only lint --only types --only imports
@@ -22,6 +22,9 @@ docs:  ## Write docs/cli.md from the command line
 
 lock:  ## Resolve pyproject.toml into requirements*.lock (use Python 3.11)
 	$(PYTHON) -m scripts.lock
+
+bench-peers:  ## Measure beside vLLM and llama.cpp (hours; ARGS=--quick for minutes)
+	$(PYTHON) -m benchmarks.peers $(ARGS)
 
 clean:  ## Remove the environment and all caches
 	rm -rf .venv .venv.lock build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

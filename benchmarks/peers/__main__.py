@@ -35,6 +35,9 @@ from okibi.core.errors import OkibiError
 
 SUMMARY = "summary.json"
 
+WIDTH_OF_A_FILE = 160
+"""Columns where the output is not a terminal."""
+
 
 def run(options: PeerOptions) -> None:
     """Measure okibi, vLLM and llama.cpp on the same weights, one server at a time.
@@ -42,7 +45,7 @@ def run(options: PeerOptions) -> None:
     Sets the other engines up on first use (some 4 GB, half an hour). Run nothing else meanwhile.
     Ctrl-C ends a run, --resume goes on with it.
     """
-    console = Console()
+    console = _console()
     try:
         clock = WallClock()
         cases = select_cases(options.suite, options.cases)
@@ -61,9 +64,14 @@ def run(options: PeerOptions) -> None:
     _report(options, header, console)
 
 
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDTH_OF_A_FILE)
+
+
 def _set_up(options: PeerOptions, *, with_vllm: bool) -> Peers:
     home = cache_dir() / "peers"
-    steps = SetupSteps(home / "setup.log", Console(), WallClock())
+    steps = SetupSteps(home / "setup.log", _console(), WallClock())
     vllm = install_vllm(home, steps) if with_vllm else None
     llamacpp = install_llamacpp(home, steps)
     return Peers(

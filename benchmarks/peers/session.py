@@ -54,7 +54,8 @@ class ServerSession:
             async with running(spec, log, self._clock) as server:
                 await self._measure(run, server, [c for c in run.cases if c.name not in skipped])
         except ServerFailed as error:
-            self._on_record(self._record(run, START_UP, problem=str(error)))
+            for case in run.cases:
+                self._on_record(self._record(run, case.name, problem=str(error)))
 
     async def _measure(self, run: ServerRun, server: RunningServer, cases: list[Case]) -> None:
         async with self._measurement(server.url) as measurement:

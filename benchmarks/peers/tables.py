@@ -92,9 +92,15 @@ def _number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def _peer(target: Target, found: Mapping[FigureKey, Figure]) -> str:
+    """The best peer, or those it is to be chosen from."""
+    best = target.best_peer(found)
+    return best.name if best else " or ".join(each.name for each in target.theirs)
+
+
 def _target_cells(target: Target, found: Mapping[FigureKey, Figure]) -> list[str]:
     sign = "≥" if target.at_least else "≤"
-    pair = f"{target.ours.name} / {target.theirs.name}"
+    pair = f"{target.ours.name} / {_peer(target, found)}"
     place = [target.metric, pair, f"{sign} {target.bound:g}"]
     ratio = target.ratio(found)
     if ratio is None:
@@ -122,7 +128,7 @@ def _target_fields(target: Target, found: Mapping[FigureKey, Figure]) -> dict[st
     return {
         "metric": target.metric,
         "ours": target.ours.name,
-        "theirs": target.theirs.name,
+        "theirs": _peer(target, found),
         "bound": target.bound,
         "at_least": target.at_least,
         "ratio": ratio,

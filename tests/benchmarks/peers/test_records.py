@@ -6,6 +6,7 @@ from benchmarks.peers.records import (
     append_record,
     done_keys,
     drop_unfinished_line,
+    open_problems,
     read_records,
 )
 from okibi.core.errors import ConfigError
@@ -50,3 +51,9 @@ def test_a_resumed_run_must_measure_the_same_thing():
         header.check_same_run("smollm2", quick=False)
     with pytest.raises(ConfigError, match="quick run of smollm2"):
         header.check_same_run("other", quick=True)
+
+
+def test_a_problem_is_open_until_its_case_was_measured_again():
+    broken, other = record("replay/4", problem="died"), record("decode/100", problem="slow")
+    assert open_problems([broken, other]) == [broken, other]
+    assert open_problems([broken, other, record("replay/4", 1.0)]) == [other]

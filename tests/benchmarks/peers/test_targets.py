@@ -3,11 +3,13 @@ import pytest
 from benchmarks.peers.cases import FULL
 from benchmarks.peers.summary import Figure, Ratio
 from benchmarks.peers.targets import TARGETS, Target, Verdict
-from benchmarks.peers.variants import OKIBI_BF16, VARIANTS, VLLM_BF16
+from benchmarks.peers.variants import LLAMACPP_BF16, OKIBI_BF16, VARIANTS, VLLM_BF16
+
+PEERS = (VLLM_BF16, LLAMACPP_BF16)
 
 
 def target(bound: float, *, at_least: bool) -> Target:
-    return Target(metric="m", ours=OKIBI_BF16, theirs=VLLM_BF16, bound=bound, at_least=at_least)
+    return Target(metric="m", ours=OKIBI_BF16, theirs=PEERS, bound=bound, at_least=at_least)
 
 
 def figure(*rounds: float) -> Figure:
@@ -39,9 +41,22 @@ def test_a_ratio_needs_both_figures():
     assert ratio == Ratio(value=1.5, low=1.5, high=1.5)
 
 
+@pytest.mark.parametrize(("at_least", "ratio"), [(True, 2.0), (False, 6.0)])
+def test_the_best_peer_is_the_fastest_or_the_soonest(at_least, ratio):
+    wanted = target(1.5, at_least=at_least)
+    values = {OKIBI_BF16: 12.0, VLLM_BF16: 6.0, LLAMACPP_BF16: 2.0}
+    found = {(variant.name, "m"): figure(value) for variant, value in values.items()}
+    assert wanted.best_peer({}) is None
+    shown = wanted.ratio(found)
+    assert shown is not None
+    assert shown.value == ratio
+    del found[VLLM_BF16.name, "m"]
+    assert wanted.best_peer(found) is LLAMACPP_BF16
+
+
 def test_every_target_is_measured_by_a_full_run():
     measured = {"start-up", *(case.name for case in FULL)}
     for each in TARGETS:
         assert each.metric.partition(".")[0] in measured
-        assert {each.ours, each.theirs} <= set(VARIANTS)
+        assert {each.ours, *each.theirs} <= set(VARIANTS)
         assert each.at_least == (each.bound > 1)
