@@ -1,7 +1,5 @@
 // Attention of many rows over bfloat16 pages by AMX, as in prefill: keys and values of a block of
-// positions are brought into the order of tiles once for all rows of the task. The running softmax
-// is in powers of two, and what is summed so far is rescaled only when the maximum has grown by
-// more than 2^8 (as in FlashAttention-4, Dao et al. 2026).
+// positions are brought into the order of tiles once for all rows of the task.
 #pragma once
 
 #include "bf16_attention.h"
@@ -11,9 +9,6 @@ namespace OKIBI_ISA {
 
 constexpr std::size_t kAmxKeys = 128;
 constexpr std::size_t kAmxRows = 32;
-constexpr float kLog2E = 1.44269504f;
-constexpr float kUnseenScore = -1.0e30f;
-constexpr float kMostGrowth = 8.0f;
 
 // Working memory of a task.
 struct AmxScratch {
@@ -154,49 +149,6 @@ inline void add_value_tiles(const std::uint16_t* shares, const std::uint8_t* val
   }
 }
 
-// 2^x for x that is not too large; to 1e-4, which is less than bfloat16 keeps.
-inline __m512 short_exp2(__m512 x) {
-  constexpr int kFractionAboveFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-  const __m512 part = _mm512_reduce_ps(x, kFractionAboveFloor);
-  __m512 p = _mm512_set1_ps(0.07802452f);
-  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.22606716f));
-  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.69583354f));
-  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.99992522f));
-  return _mm512_scalef_ps(p, x);
-}
-
-inline float largest_score(const float* scores, std::size_t count) {
-  __m512 even = _mm512_set1_ps(kUnseenScore), odd = even;
-  for (std::size_t i = 0; i < count; i += 32) {
-    even = _mm512_max_ps(even, _mm512_loadu_ps(scores + i));
-    odd = _mm512_max_ps(odd, _mm512_loadu_ps(scores + i + 16));
-  }
-  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
-}
-
-// Takes in `count` raw scores of a row. Returns what the sums so far must be multiplied by.
-// `scale` turns scores into powers of two.
-inline float absorb_powers(const Softmax& softmax, std::size_t row, float scale,
-                           std::size_t count, const float* scores, std::uint16_t* shares) {
-  const float old = softmax.maxima[row], best = largest_score(scores, count) * scale;
-  const bool is_first = old == kNever;
-  const bool moves = is_first || best > old + kMostGrowth;
-  const float now = moves ? best : old;
-  const __m512 factor = _mm512_set1_ps(scale), shift = _mm512_set1_ps(-now);
-  __m512 even = _mm512_setzero_ps(), odd = even;
-  for (std::size_t i = 0; i < count; i += 32) {
-    const __m512 a = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i), factor, shift));
-    const __m512 b = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i + 16), factor, shift));
-    even = _mm512_add_ps(even, a);
-    odd = _mm512_add_ps(odd, b);
-    _mm512_storeu_si512(shares + i, (__m512i)_mm512_cvtne2ps_pbh(b, a));
-  }
-  const float kept = !moves ? 1.0f : is_first ? 0.0f : std::exp2(old - now);
-  softmax.maxima[row] = now;
-  softmax.sums[row] = softmax.sums[row] * kept + _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
-  return kept;
-}
-
 // One block of keys and 32 rows from `row` on.
 class AmxBlock {
  public:
@@ -228,19 +180,11 @@ class AmxBlock {
   void absorb(std::size_t row, std::size_t i) const {
     float* scores = s_.scores + i * kAmxKeys;
     std::uint16_t* shares = s_.shares + i * kAmxKeys;
-    const okibi::Rows seen = seen_by(call_, task_, row / call_.heads.group());
-    const std::size_t begin = seen.begin > first_ ? least(seen.begin - first_, count_) : 0;
-    const std::size_t end = seen.end > first_ ? least(seen.end - first_, count_) : 0;
-    if (begin >= end) return static_cast<void>(std::memset(shares, 0, padded_ * 2));
-    for (std::size_t key = 0; key < begin; ++key) scores[key] = kUnseenScore;
-    for (std::size_t key = end; key < padded_; ++key) scores[key] = kUnseenScore;
+    const okibi::Rows seen = seen_of_block(call_, task_, row, first_, count_);
+    if (seen.count() == 0) return static_cast<void>(std::memset(shares, 0, padded_ * 2));
     const float kept =
-        absorb_powers(s_.softmax, row, call_.scale * kLog2E, padded_, scores, shares);
-    if (kept == 1.0f) return;
-    float* out = s_.out + row * dim_;
-    for (std::size_t at = 0; at < dim_; at += kLanes) {
-      store(out + at, load(out + at) * set1(kept));
-    }
+        absorb_powers(s_.softmax, row, call_.scale, seen, padded_, scores, shares);
+    if (kept != 1.0f) scale_row(s_.out + row * dim_, dim_, kept);
   }
 
   const okibi::AttentionCall& call_;
@@ -271,19 +215,14 @@ inline void attend_many(const okibi::AttentionCall& call, const okibi::Attention
   gather_narrow_queries(call, task, rows, s.q);
   std::memset(s.out, 0, round_up(rows, kAmxRows) * dim * sizeof(float));
   std::memset(s.shares, 0, kAmxRows * kAmxKeys * sizeof(*s.shares));
-  for (std::size_t row = 0; row < rows; ++row) {
-    s.softmax.maxima[row] = kNever;
-    s.softmax.sums[row] = 0.0f;
-  }
+  start_powers(s.softmax, rows);
   for (std::size_t first = task.kv_begin; first < task.kv_end; first += kAmxKeys) {
     const AmxBlock block(call, task, s, first, least(kAmxKeys, task.kv_end - first));
     for (std::size_t row = 0; row < rows; row += kAmxRows) {
       block.attend(row, least(row + kAmxRows, rows));
     }
   }
-  for (std::size_t row = 0; row < rows; ++row) {
-    if (s.softmax.maxima[row] != kNever) s.softmax.maxima[row] /= kLog2E;
-  }
+  end_powers(s.softmax, rows);
   finish_attention(call, task, s.out, dim, s.softmax);
 }
 

@@ -1,5 +1,6 @@
 // Attention of a few rows over bfloat16 pages, as in decoding: keys and values are read once, from
-// where they are.
+// where they are. The running softmax is in powers of two, and what is summed so far is rescaled
+// only when the maximum has grown by more than 2^8 (as in FlashAttention-4, Dao et al. 2026).
 #pragma once
 
 #include "attention.h"
@@ -9,6 +10,9 @@ namespace OKIBI_ISA {
 
 constexpr std::size_t kFewAttentionKeys = 64;
 constexpr std::size_t kFewAttentionRows = 16;
+constexpr float kLog2E = 1.44269504f;
+constexpr float kUnseenScore = -1.0e30f;
+constexpr float kMostGrowth = 8.0f;
 
 // Where keys start, those beyond the last one repeated.
 template <std::size_t kCount>
@@ -30,6 +34,82 @@ struct KeyPointers {
   }
 };
 
+// 2^x for x that is not too large; to 1e-4, which is less than bfloat16 keeps.
+inline __m512 short_exp2(__m512 x) {
+  constexpr int kFractionAboveFloor = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+  const __m512 part = _mm512_reduce_ps(x, kFractionAboveFloor);
+  __m512 p = _mm512_set1_ps(0.07802452f);
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.22606716f));
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.69583354f));
+  p = _mm512_fmadd_ps(p, part, _mm512_set1_ps(0.99992522f));
+  return _mm512_scalef_ps(p, x);
+}
+
+inline float largest_score(const float* scores, std::size_t count) {
+  __m512 even = _mm512_set1_ps(kUnseenScore), odd = even;
+  for (std::size_t i = 0; i < count; i += 32) {
+    even = _mm512_max_ps(even, _mm512_loadu_ps(scores + i));
+    odd = _mm512_max_ps(odd, _mm512_loadu_ps(scores + i + 16));
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
+}
+
+// The running softmax in powers of two: maxima are of logits times log2(e).
+inline void start_powers(const Softmax& softmax, std::size_t rows) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    softmax.maxima[row] = kNever;
+    softmax.sums[row] = 0.0f;
+  }
+}
+
+inline void end_powers(const Softmax& softmax, std::size_t rows) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (softmax.maxima[row] != kNever) softmax.maxima[row] /= kLog2E;
+  }
+}
+
+// What a row sees of the keys [first, first + count), counted from `first`.
+inline okibi::Rows seen_of_block(const okibi::AttentionCall& call,
+                                 const okibi::AttentionTask& task, std::size_t row,
+                                 std::size_t first, std::size_t count) {
+  const okibi::Rows seen = seen_by(call, task, row / call.heads.group());
+  return {seen.begin > first ? least(seen.begin - first, count) : 0,
+          seen.end > first ? least(seen.end - first, count) : 0};
+}
+
+inline void scale_row(float* out, std::size_t dim, float factor) {
+  for (std::size_t at = 0; at < dim; at += kLanes) {
+    store(out + at, load(out + at) * set1(factor));
+  }
+}
+
+// Takes in `count` raw scores of a row, those outside of `seen` unseen, a part of a block that is
+// not empty. Returns what the sums so far must be multiplied by.
+inline float absorb_powers(const Softmax& softmax, std::size_t row, float scale,
+                           okibi::Rows seen, std::size_t count, float* scores,
+                           std::uint16_t* shares) {
+  for (std::size_t key = 0; key < seen.begin; ++key) scores[key] = kUnseenScore;
+  for (std::size_t key = seen.end; key < count; ++key) scores[key] = kUnseenScore;
+  scale *= kLog2E;
+  const float old = softmax.maxima[row], best = largest_score(scores, count) * scale;
+  const bool is_first = old == kNever;
+  const bool moves = is_first || best > old + kMostGrowth;
+  const float now = moves ? best : old;
+  const __m512 factor = _mm512_set1_ps(scale), shift = _mm512_set1_ps(-now);
+  __m512 even = _mm512_setzero_ps(), odd = even;
+  for (std::size_t i = 0; i < count; i += 32) {
+    const __m512 a = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i), factor, shift));
+    const __m512 b = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i + 16), factor, shift));
+    even = _mm512_add_ps(even, a);
+    odd = _mm512_add_ps(odd, b);
+    _mm512_storeu_si512(shares + i, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+  }
+  const float kept = !moves ? 1.0f : is_first ? 0.0f : std::exp2(old - now);
+  softmax.maxima[row] = now;
+  softmax.sums[row] = softmax.sums[row] * kept + _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
+  return kept;
+}
+
 // Lane i: the sum of all lanes of rows[i].
 inline Floats sum_each(const Floats* rows) {
   __m512 quarter[4];
@@ -49,18 +129,36 @@ inline Floats sum_each(const Floats* rows) {
                         _mm512_shuffle_f32x4(low, high, 0xdd))};
 }
 
-// Scores of one row and sixteen keys.
-inline Floats score_keys(const std::uint16_t* q, const std::uint16_t* const* keys,
-                         std::size_t dim) {
-  Floats sums[16];
+// Scores of one row and 64 keys; kDim is the head's dimension, or 0 for any.
+template <std::size_t kDim>
+inline void score_keys(const std::uint16_t* q, const std::uint16_t* const* keys,
+                       std::size_t any_dim, float* scores) {
+  const std::size_t dim = kDim == 0 ? any_dim : kDim;
+  for (std::size_t key = 0; key < kFewAttentionKeys; key += 16) {
+    Floats sums[16];
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < 16; ++i) {
-    sums[i] = zero();
-    for (std::size_t at = 0; at < dim; at += 32) {
-      sums[i] = dot(load_pairs(keys[i] + at), load_pairs(q + at), sums[i]);
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::uint16_t* at = keys[key + i];
+      sums[i] = zero();
+#pragma GCC unroll 4
+      for (std::size_t d = 0; d < dim; d += 32) {
+        sums[i] = dot(load_pairs(at + d), load_pairs(q + d), sums[i]);
+      }
     }
+    store(scores + key, sum_each(sums));
   }
-  return sum_each(sums);
+}
+
+inline void score_keys(const std::uint16_t* q, const std::uint16_t* const* keys, std::size_t dim,
+                       float* scores) {
+  switch (dim) {
+    case 64:
+      return score_keys<64>(q, keys, dim, scores);
+    case 128:
+      return score_keys<128>(q, keys, dim, scores);
+    default:
+      return score_keys<0>(q, keys, dim, scores);
+  }
 }
 
 // out[row][at, at + 32) += p[row] times the values of 64 keys.
@@ -114,6 +212,22 @@ inline void add_values(std::size_t rows, const std::uint16_t* const* values,
   }
 }
 
+// Asks for the keys and values of a block before they are needed: the pages of a sequence lie
+// apart, so that the machine cannot guess the next.
+inline void prefetch_block(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
+                           std::size_t first) {
+  if (first >= task.kv_end) return;
+  const std::size_t bytes = call.heads.head_dim * sizeof(std::uint16_t);
+  const KeyPointers<kFewAttentionKeys> keys(call, task, first,
+                                            least(kFewAttentionKeys, task.kv_end - first));
+  for (const std::uint16_t* key : keys.at) {
+    for (std::size_t at = 0; at < bytes; at += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(key) + at, _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(key + value_offset(call)) + at, _MM_HINT_T0);
+    }
+  }
+}
+
 // Scratch: float out [16][head_dim]. Needs head_dim to be a multiple of 32.
 inline void attend_few(const okibi::AttentionCall& call, const okibi::AttentionTask& task,
                        void* memory) {
@@ -125,36 +239,31 @@ inline void attend_few(const okibi::AttentionCall& call, const okibi::AttentionT
   alignas(64) std::uint16_t shares[kFewAttentionRows * kFewAttentionKeys];
   const Softmax softmax{maxima, sums};
   std::memset(out, 0, rows * dim * sizeof(float));
-  for (std::size_t row = 0; row < rows; ++row) {
-    maxima[row] = kNever;
-    sums[row] = 0.0f;
-  }
+  start_powers(softmax, rows);
   for (std::size_t first = task.kv_begin; first < task.kv_end; first += kFewAttentionKeys) {
     const std::size_t count = least(kFewAttentionKeys, task.kv_end - first);
     KeyPointers<kFewAttentionKeys> keys(call, task, first, count);
+    prefetch_block(call, task, first + kFewAttentionKeys);
     for (std::size_t row = 0; row < rows; ++row) {
       const auto* q = static_cast<const std::uint16_t*>(call.q) +
                       (task.first_token + row / group) * call.q_stride +
                       (task.kv_head * group + row % group) * dim;
-      for (std::size_t i = 0; i < kFewAttentionKeys; i += 16) {
-        store(scores + i, score_keys(q, keys.at + i, dim));
+      score_keys(q, keys.at, dim, scores);
+      const okibi::Rows seen = seen_of_block(call, task, row, first, count);
+      std::uint16_t* own = shares + row * kFewAttentionKeys;
+      if (seen.count() == 0) {
+        std::memset(own, 0, kFewAttentionKeys * sizeof(*own));
+        continue;
       }
-      const okibi::Rows seen = seen_by(call, task, row / group);
-      const std::size_t begin = seen.begin > first ? least(seen.begin - first, count) : 0;
-      const std::size_t end = seen.end > first ? least(seen.end - first, count) : 0;
       const float kept =
-          absorb(softmax, row, call.scale, begin, end, kFewAttentionKeys, scores);
-      for (std::size_t i = 0; i < kFewAttentionKeys; i += kLanes) {
-        store_bf16(shares + row * kFewAttentionKeys + i, load(scores + i));
-      }
-      for (std::size_t at = 0; kept != 1.0f && at < dim; at += kLanes) {
-        store(out + row * dim + at, load(out + row * dim + at) * set1(kept));
-      }
+          absorb_powers(softmax, row, call.scale, seen, kFewAttentionKeys, scores, own);
+      if (kept != 1.0f) scale_row(out + row * dim, dim, kept);
     }
     const std::size_t to_values = value_offset(call);
     for (const std::uint16_t*& at : keys.at) at += to_values;
     add_values(rows, keys.at, shares, dim, out);
   }
+  end_powers(softmax, rows);
   finish_attention(call, task, out, dim, softmax);
 }
 
