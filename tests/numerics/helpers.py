@@ -6,7 +6,6 @@ Pages are handed out in a scattered order, so that no test depends on pages bein
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 import torch
@@ -16,17 +15,13 @@ from okibi.core.ids import GroupId, PageId
 from okibi.core.kv_layout import KVCacheLayout
 from okibi.core.plan import BatchPlan, BlockTableUpdate, PageCopy
 from okibi.core.request import Request
-from okibi.execution.models.loader import LoadedModel, load_model
+from okibi.execution.models.loader import LoadedModel
 from okibi.execution.runner.model_runner import ModelRunner
 from okibi.kvcache.layout_solver import solve_layout
 from tests.support.builders import admit, chunk, make_request, plan
 
 BLOCK_TOKENS = 4
 NUM_PAGES = 64
-
-
-def load_float32(path: Path) -> LoadedModel:
-    return load_model(path, device="cpu", dtype="float32")
 
 
 def layout_for(
@@ -61,9 +56,9 @@ Part = tuple[Running, int, int]
 class PagedRunner:
     """One runner, and the bookkeeping of pages that a scheduler would do."""
 
-    def __init__(self, model: LoadedModel) -> None:
-        self.runner = ModelRunner(model, layout_for(model))
-        self._free = list(range(NUM_PAGES))
+    def __init__(self, model: LoadedModel, *, num_pages: int = NUM_PAGES) -> None:
+        self.runner = ModelRunner(model, layout_for(model, num_pages=num_pages))
+        self._free = list(range(num_pages))
         Random(0).shuffle(self._free)
         self._step = 0
 
@@ -87,7 +82,7 @@ class PagedRunner:
         """One step; logits_RV of the sequences whose end it reaches."""
         logits_RV = self.runner.forward(self.plan(*parts, copies=copies))
         assert logits_RV is not None
-        return logits_RV
+        return logits_RV.clone()
 
     def plan(self, *parts: Part, copies: Sequence[PageCopy] = ()) -> BatchPlan:
         self._step += 1

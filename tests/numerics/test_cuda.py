@@ -8,11 +8,12 @@ import torch
 
 from okibi.core.clock import WallClock
 from okibi.core.ids import StepId
+from okibi.core.kernels import KernelChoice
 from okibi.core.plan import BatchPlan, TokenRef
 from okibi.core.request import Request
 from okibi.core.sampling import SamplingParams
 from okibi.execution.executors.local import LocalExecutor
-from okibi.execution.models.loader import load_model
+from okibi.execution.models.loader import LoadedModel, load_model
 from tests.numerics.helpers import PagedRunner, layout_for
 from tests.numerics.tolerances import FLOAT32_CUDA_LOGITS
 from tests.support.builders import admit, chunk, make_request, pages, plan
@@ -26,12 +27,16 @@ pytestmark = [
 IDS = Random(3).choices(range(VOCAB_SIZE), k=37)
 
 
+def load_reference(path: Path, device: str) -> LoadedModel:
+    return load_model(path, device=device, dtype="float32", kernels=KernelChoice.REFERENCE)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_logits_equal_the_cpus(name: str, tmp_path: Path):
     save_tiny_model(name, tmp_path)
     logits = []
     for device in ("cpu", "cuda"):
-        runner = PagedRunner(load_model(tmp_path, device=device, dtype="float32"))
+        runner = PagedRunner(load_reference(tmp_path, device))
         one = runner.start("a", IDS[:20])
         rows = [runner.logits((one, 0, 20))]
         one.ids = list(IDS)
@@ -55,7 +60,7 @@ def test_sampling_and_references_equal_the_cpus(tmp_path: Path):
     ]
     results = []
     for device in ("cpu", "cuda"):
-        model = load_model(tmp_path, device=device, dtype="float32")
+        model = load_reference(tmp_path, device)
         executor = LocalExecutor(model, WallClock())
         executor.allocate(layout_for(model))
         for step in plans(requests):
