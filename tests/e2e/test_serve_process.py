@@ -56,7 +56,8 @@ def test_the_start_says_what_happens_and_what_to_try(tiny_server: ServeProcess):
     lines = tiny_server.output.splitlines()
     assert lines[0].startswith("loading ")
     assert "weights loaded as" in lines[1]
-    assert "KV pool:" in lines[2]
+    assert lines[2].startswith("kernels: ")
+    assert "KV pool:" in lines[3]
     assert f"curl {tiny_server.url}/v1/chat/completions" in tiny_server.output
     assert f"okibi bench replay traces --url {tiny_server.url}" in tiny_server.output
 
