@@ -114,7 +114,7 @@ def build_call(
         ApiError: 400 that names the field.
     """
     _check_shared_fields(fields)
-    _check_priority(fields.priority, context.limits.scheduling_policy)
+    priority = _checked_priority(fields.priority, context.limits.scheduling_policy)
     if fields.seed is None:
         fields = msgspec.structs.replace(fields, seed=context.seed)
     requests: list[Request] = []
@@ -133,7 +133,7 @@ def build_call(
                 request_id=RequestId(f"{context.call_id}-{len(requests)}"),
                 prompt=prompt,
                 sampling=replace(sampling, seed=_choice_seed(sampling.seed, choice)),
-                priority=fields.priority,
+                priority=priority,
                 cache_salt=fields.cache_salt or "",
                 conversation=context.conversation,
             )
@@ -144,7 +144,7 @@ def build_call(
         requests=tuple(requests),
         prompts=tuple(prompts),
         stops=stop_strings(fields.stop),
-        stream=fields.stream,
+        stream=bool(fields.stream),
         eos_token_ids=context.limits.eos_token_ids,
         session=SessionKey(fields.cache_salt or "", context.session),
     )
@@ -159,7 +159,8 @@ def _check_shared_fields(fields: GenerationFields) -> None:
         raise invalid(f"cache_salt must have 1 to {MAX_SALT_CHARS} characters", "cache_salt")
 
 
-def _check_priority(priority: int, scheduling_policy: str) -> None:
+def _checked_priority(given: int | None, scheduling_policy: str) -> int:
+    priority = given or 0
     if not -(2**31) <= priority < 2**31:
         raise invalid("priority must fit in a signed 32-bit integer", "priority")
     if priority and scheduling_policy != "priority":
@@ -168,6 +169,7 @@ def _check_priority(priority: int, scheduling_policy: str) -> None:
             "--scheduling-policy priority",
             "priority",
         )
+    return priority
 
 
 def _check_vocabulary(prompt: PackedTokens, context: CallContext) -> None:

@@ -68,7 +68,9 @@ class CompletionEndpoint:
     def _prompt(self, prompt: str | Sequence[int], fields: CompletionBody) -> PackedTokens:
         if isinstance(prompt, str):
             packed = encode_text(
-                prompt, self._services, add_special_tokens=fields.add_special_tokens
+                prompt,
+                self._services,
+                add_special_tokens=fields.add_special_tokens is not False,
             )
         else:
             packed = pack_ids(prompt, self._services.engine.limits, "prompt")

@@ -43,7 +43,7 @@ def sampling_params(
             logit_bias=_logit_bias(fields.logit_bias, vocab_size),
             stop_token_ids=_stop_token_ids(fields.stop_token_ids, vocab_size),
             seed=fields.seed,
-            ignore_eos=fields.ignore_eos,
+            ignore_eos=bool(fields.ignore_eos),
             logprobs=logprobs,
             **given,
         )

@@ -1,7 +1,8 @@
 """What requests may contain: types, not meanings.
 
 msgspec decodes and checks bodies against these; fields unknown to okibi are ignored, a wrong type
-is refused with the field's path. Defaults of None mean "not given".
+is refused with the field's path. None means "not given": clients that write every option send null
+for those that nobody set.
 """
 
 from typing import Any, TypeVar
@@ -30,7 +31,7 @@ class GenerationFields(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     model: str | None = None
-    stream: bool = False
+    stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = None
     temperature: float | None = None
@@ -42,16 +43,16 @@ class GenerationFields(msgspec.Struct, frozen=True, kw_only=True):
     stop_token_ids: list[int] | None = None
     max_tokens: int | None = None
     min_tokens: int | None = None
-    ignore_eos: bool = False
+    ignore_eos: bool | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
-    priority: int = 0
+    priority: int | None = None
     cache_salt: str | None = None
     prompt_cache_key: str | None = None
     response_format: ResponseFormat | None = None
-    cache_diagnostics: bool = False
+    cache_diagnostics: bool | None = None
 
 
 class ChatBody(GenerationFields, frozen=True, kw_only=True):
@@ -71,10 +72,10 @@ class CompletionBody(GenerationFields, frozen=True, kw_only=True):
 
     prompt: str | list[str | int | list[int]]
     logprobs: int | None = None
-    echo: bool = False
+    echo: bool | None = None
     suffix: str | None = None
     best_of: int | None = None
-    add_special_tokens: bool = True
+    add_special_tokens: bool | None = None
 
 
 class TokenizeBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,8 +85,8 @@ class TokenizeBody(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str | None = None
     messages: list[ChatMessage] | None = None
     add_special_tokens: bool | None = None
-    add_generation_prompt: bool = True
-    return_token_strs: bool = False
+    add_generation_prompt: bool | None = None
+    return_token_strs: bool | None = None
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 

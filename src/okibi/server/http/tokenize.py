@@ -53,7 +53,9 @@ class TokenizeEndpoint:
     def _prompt(self, fields: TokenizeBody) -> PackedTokens:
         if fields.messages is not None:
             return render_chat(
-                fields, self._services, add_generation_prompt=fields.add_generation_prompt
+                fields,
+                self._services,
+                add_generation_prompt=fields.add_generation_prompt is not False,
             )
         if fields.prompt is None:
             raise invalid("give a prompt or messages", "prompt")
