@@ -43,7 +43,7 @@ std::size_t Linear::num_outputs() const {
 
 const char* phase_name(Phase phase) {
   constexpr const char* kNames[kNumPhases] = {"embed", "norm",    "qkv",  "position", "attention",
-                                              "o",     "gate_up", "down", "head"};
+                                              "o",     "gate_up", "down", "head", "choose"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 
@@ -276,7 +276,7 @@ void DenseDecoder::run_layer(std::size_t index, const Batch& batch, const KVPage
   timer.end(Phase::kDown);
 }
 
-void DenseDecoder::run_head(const Batch& batch, float* logits) {
+void DenseDecoder::run_head(const Batch& batch, float* logits, std::int32_t* choices) {
   if (batch.num_sampled == 0) return;
   Timer timer(*this);
   float* rows = qkv_.as<float>();
@@ -288,9 +288,14 @@ void DenseDecoder::run_head(const Batch& batch, float* logits) {
   multiply(head_, normed_.data(), hidden_stride_, batch.num_sampled, Epilogue::kStore, logits,
            shape_.vocab_size);
   timer.end(Phase::kHead);
+  team_.run(batch.num_sampled, [&](std::size_t row, std::size_t) {
+    choices[row] = kernels_.choose(logits + row * shape_.vocab_size, shape_.vocab_size);
+  });
+  timer.end(Phase::kChoose);
 }
 
-void DenseDecoder::forward(const Batch& batch, const KVPages& pages, float* logits) {
+void DenseDecoder::forward(const Batch& batch, const KVPages& pages, float* logits,
+                           std::int32_t* choices) {
   reserve(batch.num_tokens);
   Timer timer(*this);
   place(batch, pages.view);
@@ -301,7 +306,7 @@ void DenseDecoder::forward(const Batch& batch, const KVPages& pages, float* logi
   });
   timer.end(Phase::kEmbed);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) run_layer(layer, batch, pages);
-  run_head(batch, logits);
+  run_head(batch, logits, choices);
 }
 
 std::array<double, kNumPhases> DenseDecoder::take_seconds() {

@@ -49,8 +49,8 @@ struct KVPages {
   std::vector<std::size_t> layer_offsets;
 };
 
-enum class Phase { kEmbed, kNorm, kQkv, kPosition, kAttention, kO, kGateUp, kDown, kHead };
-constexpr std::size_t kNumPhases = 9;
+enum class Phase { kEmbed, kNorm, kQkv, kPosition, kAttention, kO, kGateUp, kDown, kHead, kChoose };
+constexpr std::size_t kNumPhases = 10;
 const char* phase_name(Phase phase);
 
 class DenseDecoder {
@@ -60,8 +60,9 @@ class DenseDecoder {
                std::vector<DecoderLayer> layers, std::shared_ptr<PackedMatrix> embedding,
                std::vector<float> norm, std::shared_ptr<PackedMatrix> head);
 
-  // Logits float [sampled][vocab_size].
-  void forward(const Batch& batch, const KVPages& pages, float* logits);
+  // Logits float [sampled][vocab_size], and of each row the token of the largest, or -1 if they are
+  // not finite.
+  void forward(const Batch& batch, const KVPages& pages, float* logits, std::int32_t* choices);
 
   // Seconds spent in each phase since the last call.
   std::array<double, kNumPhases> take_seconds();
@@ -81,7 +82,7 @@ class DenseDecoder {
                 Epilogue epilogue, void* out, std::size_t out_stride);
   void multiply_parts(const Linear& linear, const std::vector<Part>& parts, Rows chosen,
                       LinearCall call, Rows rows, std::size_t thread);
-  void run_head(const Batch& batch, float* logits);
+  void run_head(const Batch& batch, float* logits, std::int32_t* choices);
 
   const KernelSet& kernels_;
   ThreadTeam team_;

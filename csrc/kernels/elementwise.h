@@ -26,6 +26,26 @@ inline void embed(const okibi::Weights& weights, const std::int32_t* ids, okibi:
   });
 }
 
+// The place of the largest logit, the first among equals, or -1 if their sum is not finite.
+inline std::int32_t choose(const float* logits, std::size_t count) {
+  Floats total = zero(), best = set1(logits[0]);
+  for (std::size_t i = 0; i + kLanes <= count; i += kLanes) {
+    const Floats part = load(logits + i);
+    total = total + part;
+    best = max(best, part);
+  }
+  float sum_of_all = sum(total), highest = largest(best);
+  for (std::size_t i = count / kLanes * kLanes; i < count; ++i) {
+    sum_of_all += logits[i];
+    highest = logits[i] > highest ? logits[i] : highest;
+  }
+  if (!std::isfinite(sum_of_all)) return -1;
+  std::size_t block = 0;
+  while (block + kLanes < count && largest(load(logits + block)) < highest) block += kLanes;
+  while (logits[block] < highest) ++block;
+  return static_cast<std::int32_t>(block);
+}
+
 // The reciprocal of the root of the mean square.
 template <typename T>
 inline float rms_scale(const T* x, std::size_t width, float epsilon) {

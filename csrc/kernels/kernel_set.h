@@ -126,6 +126,8 @@ struct KernelSet {
   void (*attention)(const AttentionCall& call, const AttentionTask& task, void* scratch);
   // Joins the partial results of tasks over the same tokens.
   void (*merge)(const AttentionCall& call, const AttentionTask* tasks, std::size_t num_tasks);
+  // The token of the largest logit, the first among equals; -1 if the logits are not finite.
+  std::int32_t (*choose)(const float* logits, std::size_t count);
   std::size_t (*linear_scratch_bytes)(std::size_t num_inputs);
   std::size_t (*attention_scratch_bytes)(std::size_t head_dim);
 };

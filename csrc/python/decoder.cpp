@@ -41,15 +41,17 @@ class BoundDecoder {
   void forward(const Array<const std::int32_t, 1>& token_ids,
                const Array<const std::int64_t, 2>& spans,
                const Array<const std::int32_t, 2>& block_table,
-               const Array<const std::int32_t, 1>& sampled, const Array<float, 2>& logits) {
+               const Array<const std::int32_t, 1>& sampled, const Array<float, 2>& logits,
+               const Array<std::int32_t, 1>& choices) {
     require(pages_.view.base != nullptr, "no pages are bound");
     Batch batch{token_ids.data(), {}, token_ids.shape(0), sampled.data(), sampled.shape(0)};
     read_spans(spans, block_table, batch);
     check_ids(batch);
     require(logits.shape(0) == batch.num_sampled && logits.shape(1) == shape_.vocab_size,
             "the logits have the wrong shape");
+    require(choices.shape(0) == batch.num_sampled, "there must be a choice for every row");
     const nb::gil_scoped_release released;
-    decoder_.forward(batch, pages_, logits.data());
+    decoder_.forward(batch, pages_, logits.data(), choices.data());
   }
 
   nb::dict take_seconds() {
@@ -158,7 +160,7 @@ void bind_decoder(nb::module_& m) {
       .def("bind_pages", &BoundDecoder::bind_pages, nb::arg("arena"), nb::arg("block_tokens"),
            nb::arg("dtype"), nb::arg("layer_offsets"))
       .def("forward", &BoundDecoder::forward, nb::arg("token_ids"), nb::arg("spans"),
-           nb::arg("block_table"), nb::arg("sampled"), nb::arg("logits"))
+           nb::arg("block_table"), nb::arg("sampled"), nb::arg("logits"), nb::arg("choices"))
       .def("take_seconds", &BoundDecoder::take_seconds);
 }
 

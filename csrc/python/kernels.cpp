@@ -113,6 +113,11 @@ void rms_norm(const std::string& level, const Array<const float, 2>& x,
   }
 }
 
+std::int32_t choose(const std::string& level, const Array<const float, 1>& logits) {
+  require(logits.shape(0) > 0, "there is nothing to choose from");
+  return kernels_named(level).choose(logits.data(), logits.shape(0));
+}
+
 // q and out float [tokens][heads * head_dim]; spans as in DenseDecoder.forward.
 void paged_attention(const std::string& level, const Array<const float, 2>& q,
                      const Array<std::uint8_t, 2>& arena, std::size_t offset,
@@ -180,6 +185,7 @@ void bind_kernels(nb::module_& m) {
         nb::arg("epilogue"), nb::arg("out"));
   m.def("kernel_rms_norm", &rms_norm, nb::arg("level"), nb::arg("x"), nb::arg("weight"),
         nb::arg("epsilon"), nb::arg("out"));
+  m.def("kernel_choose", &choose, nb::arg("level"), nb::arg("logits"));
   m.def("kernel_paged_attention", &paged_attention, nb::arg("level"), nb::arg("q"),
         nb::arg("arena"), nb::arg("offset"), nb::arg("dtype"), nb::arg("block_tokens"),
         nb::arg("num_kv_heads"), nb::arg("head_dim"), nb::arg("block_table"), nb::arg("spans"),

@@ -101,8 +101,12 @@ class DenseDecoder:
         block_table: NDArray[np.int32],
         sampled: NDArray[np.int32],
         logits: NDArray[np.float32],
+        choices: NDArray[np.int32],
     ) -> None:
-        """Run tokens [T] of spans [S, (table row, first, length, start)]; logits [R, vocab]."""
+        """Run tokens [T] of spans [S, (table row, first, length, start)]; logits [R, vocab].
+
+        `choices` [R] get the token of each row's largest logit, or -1 if they are not finite.
+        """
 
     def take_seconds(self) -> dict[str, float]:
         """Seconds spent in each phase since the last call."""
@@ -122,4 +126,5 @@ def kernel_rms_norm(
     out: NDArray[np.float32],
 ) -> None: ...
 def kernel_paged_attention(*args: Any, **named: Any) -> None: ...
+def kernel_choose(level: str, logits: NDArray[np.float32]) -> int: ...
 def run_loops(num_threads: int, loops: Sequence[int]) -> list[int]: ...

@@ -132,3 +132,16 @@ def test_rms_norm(level: str):
         wide = x.astype(np.float64)
         expected = wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-5) * weight
         np.testing.assert_allclose(out, expected, rtol=2.0**-8 if level in NARROW else 1e-5)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_choice_of_a_token(level: str):
+    rng = np.random.default_rng(6)
+    for count in (1, 15, 16, 17, 1000, 49152):
+        logits = rng.standard_normal(count).astype(np.float32)
+        assert native.kernel_choose(level, logits) == logits.argmax()
+        logits[[count // 3, count - 1]] = 9.0
+        assert native.kernel_choose(level, logits) == count // 3
+        for broken in (np.nan, np.inf, -np.inf):
+            logits[count // 2] = broken
+            assert native.kernel_choose(level, logits) == -1

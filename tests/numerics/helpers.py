@@ -80,9 +80,9 @@ class PagedRunner:
 
     def logits(self, *parts: Part, copies: Sequence[PageCopy] = ()) -> torch.Tensor:
         """One step; logits_RV of the sequences whose end it reaches."""
-        logits_RV = self.runner.forward(self.plan(*parts, copies=copies))
-        assert logits_RV is not None
-        return logits_RV.clone()
+        logits = self.runner.forward(self.plan(*parts, copies=copies))
+        assert logits is not None
+        return logits.values_RV.clone()
 
     def plan(self, *parts: Part, copies: Sequence[PageCopy] = ()) -> BatchPlan:
         self._step += 1

@@ -34,6 +34,7 @@ const okibi::KernelSet kKernels = {
     position,
     attention,
     merge,
+    choose,
     linear_scratch_bytes,
     attention_scratch_bytes,
 };

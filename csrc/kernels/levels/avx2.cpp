@@ -19,6 +19,7 @@ const okibi::KernelSet kKernels = {
     position,
     float_attention,
     merge,
+    choose,
     linear_scratch_bytes,
     float_attention_scratch_bytes,
 };

@@ -27,6 +27,7 @@ const okibi::KernelSet kKernels = {
     position,
     attention,
     merge,
+    choose,
     linear_scratch_bytes,
     float_attention_scratch_bytes,
 };

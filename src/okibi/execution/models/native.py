@@ -48,11 +48,13 @@ class NativeModel(Protocol):
         block_table: NDArray[np.int32],
         sampled: NDArray[np.int32],
         logits: NDArray[np.float32],
+        choices: NDArray[np.int32],
     ) -> None:
         """Run tokens [T] that spans [S, (table row, first, length, start)] give to sequences.
 
         Args:
-            sampled: Indices of the tokens whose `logits` [R, vocabulary] are wanted.
+            sampled: Indices of the tokens whose `logits` [R, vocabulary] are wanted, and whose largest logit's
+                token, or -1 where they are not finite, goes to `choices` [R].
 
         Raises:
             ValueError: an index lies outside of what it points into.

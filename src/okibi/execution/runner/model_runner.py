@@ -18,6 +18,7 @@ from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.input_batch import InputBatchBuilder
 from okibi.execution.runner.programs import make_program
 from okibi.execution.runner.request_rows import RequestRows
+from okibi.execution.runner.row_logits import RowLogits
 from okibi.execution.runner.sampler import Sampler
 from okibi.execution.runner.sampling_table import SamplingTable
 from okibi.execution.runner.step_result import StepResult
@@ -54,20 +55,20 @@ class ModelRunner:
         Raises:
             ExecutorError: the plan cannot be run as it is.
         """
-        logits_RV = self.forward(plan)
+        logits = self.forward(plan)
         sampling = [chunk for chunk in plan.chunks if chunk.samples]
         request_ids = tuple(chunk.request_id for chunk in sampling)
-        if logits_RV is None:
+        if logits is None:
             return StepResult(step_id=plan.step_id, request_ids=(), sampled=None)
         rows = np.array([self._rows.row(request_id) for request_id in request_ids])
         ends = np.array([chunk.end for chunk in sampling])
-        sampled = self._sampler.sample(logits_RV, self._sampling.batch(rows, ends), request_ids)
+        sampled = self._sampler.sample(logits, self._sampling.batch(rows, ends), request_ids)
         self._ring.store(plan.step_id, sampled.token_ids_R)
         return StepResult(step_id=plan.step_id, request_ids=request_ids, sampled=sampled)
 
     @torch.inference_mode()
-    def forward(self, plan: BatchPlan) -> torch.Tensor | None:
-        """Run one step short of sampling: float32 logits_RV of its sampled rows, or None.
+    def forward(self, plan: BatchPlan) -> RowLogits | None:
+        """Run one step short of sampling: the logits of its sampled rows, or None.
 
         The logits are valid until the next step.
 

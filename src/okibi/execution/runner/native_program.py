@@ -14,6 +14,7 @@ from okibi.execution.kv_store.pages import PageArena
 from okibi.execution.models.native import NativeModel
 from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.input_batch import InputBatch
+from okibi.execution.runner.row_logits import RowLogits
 
 
 class NativeProgram:
@@ -50,19 +51,27 @@ class NativeProgram:
         self._tables = tables
         self._logits_RV = np.empty((0, vocab_size), np.float32)
 
-    def run(self, batch: InputBatch) -> torch.Tensor | None:
+    def run(self, batch: InputBatch) -> RowLogits | None:
         num_rows = len(batch.sampled_R)
         if num_rows > len(self._logits_RV):
             self._logits_RV = np.empty((2 * num_rows, self._logits_RV.shape[1]), np.float32)
         logits_RV = self._logits_RV[:num_rows]
+        choices_R = np.empty(num_rows, np.int32)
         self._model.forward(
             batch.token_ids_T.numpy().astype(np.int32),
             batch.spans_S4,
             self._tables.table(self._group_id).numpy(),
             batch.sampled_R,
             logits_RV,
+            choices_R,
         )
-        return torch.from_numpy(logits_RV) if num_rows else None
+        if not num_rows:
+            return None
+        return RowLogits(
+            values_RV=torch.from_numpy(logits_RV),
+            best_R=torch.from_numpy(choices_R.clip(min=0).astype(np.int64)),
+            finite_R=torch.from_numpy(choices_R >= 0),
+        )
 
 
 def _specs(group: GroupLayout) -> list[FullAttentionSpec]:

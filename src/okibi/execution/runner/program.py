@@ -6,18 +6,17 @@ and one for native models; the runner knows neither.
 
 from typing import Protocol
 
-import torch
-
 from okibi.execution.runner.input_batch import InputBatch
+from okibi.execution.runner.row_logits import RowLogits
 
 
 class Program(Protocol):
     """A model over the pages of one arena."""
 
-    def run(self, batch: InputBatch) -> torch.Tensor | None:
+    def run(self, batch: InputBatch) -> RowLogits | None:
         """Write the keys and values of the batch's tokens, and compute what is sampled.
 
         Returns:
-            logits_RV in float32, valid until the next run; None if nothing is sampled.
+            The logits of the sampled rows, valid until the next run; None if there are none.
         """
         ...

@@ -2,7 +2,7 @@
 
 Order: bias, penalties, mask of early stops; then greedy, or temperature, top_k, top_p, min_p and
 a draw. Greedy takes the smallest id among the largest logits. Reported logprobs are those of the
-unmodified logits. A step whose rows are all plain greedy costs one argmax.
+unmodified logits. A step whose rows are all plain greedy costs nothing here.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from okibi.execution.kernels.sampling import (
     penalise,
     uniforms,
 )
+from okibi.execution.runner.row_logits import RowLogits
 from okibi.execution.runner.sampling_table import NO_LOGPROBS, LogitEdits, SamplingBatch
 from okibi.execution.runner.token_counts import TokenCounts
 
@@ -62,21 +63,23 @@ class Sampler:
         self._counts = counts
 
     def sample(
-        self, logits_RV: torch.Tensor, batch: SamplingBatch, request_ids: Sequence[RequestId]
+        self, logits: RowLogits, batch: SamplingBatch, request_ids: Sequence[RequestId]
     ) -> SampledTokens:
         """Choose a token for each row.
 
         Args:
-            logits_RV: float32; not modified.
+            logits: Not modified.
             request_ids: Whose row each is.
         """
+        logits_RV = logits.values_RV
         penalised = np.flatnonzero(batch.params["penalised"]).tolist()
         penalised_ids = [request_ids[row] for row in penalised]
         adjusted_RV = _biased(logits_RV, batch.biases)
         if penalised:
             adjusted_RV = self._penalised(adjusted_RV, batch.params, penalised, penalised_ids)
         adjusted_RV = _masked(adjusted_RV, batch.masked)
-        token_ids_R = adjusted_RV.argmax(dim=-1)
+        is_plain = adjusted_RV is logits_RV
+        token_ids_R = logits.best_R.clone() if is_plain else adjusted_RV.argmax(dim=-1)
         random_rows = np.flatnonzero(batch.params["temperature"] > 0.0)
         if len(random_rows):
             index = torch.from_numpy(random_rows).to(logits_RV.device)
@@ -85,7 +88,7 @@ class Sampler:
             self._counts.add(penalised_ids, token_ids_R[penalised])
         return SampledTokens(
             token_ids_R=token_ids_R,
-            finite_R=logits_RV.sum(dim=-1).isfinite(),
+            finite_R=logits.finite_R,
             logprobs=_logprobs(logits_RV, token_ids_R, batch.params["num_logprobs"]),
         )
 

@@ -13,6 +13,7 @@ from okibi.execution.models.family import Model
 from okibi.execution.runner.block_tables import BlockTables
 from okibi.execution.runner.input_batch import InputBatch
 from okibi.execution.runner.paged_context import PagedContext
+from okibi.execution.runner.row_logits import RowLogits, row_logits
 
 
 class TorchProgram:
@@ -24,7 +25,7 @@ class TorchProgram:
         self._module = module
         self._context = PagedContext(layout, arena, tables)
 
-    def run(self, batch: InputBatch) -> torch.Tensor | None:
+    def run(self, batch: InputBatch) -> RowLogits | None:
         row_S, first_S, length_S, start_S = batch.spans_S4.T
         device = batch.token_ids_T.device
         positions = np.repeat(start_S - first_S, length_S) + np.arange(length_S.sum())
@@ -35,4 +36,4 @@ class TorchProgram:
         if not len(batch.sampled_R):
             return None
         sampled_R = torch.from_numpy(batch.sampled_R).to(device, non_blocking=True)
-        return self._module.logits(x_TH[sampled_R])
+        return row_logits(self._module.logits(x_TH[sampled_R]))

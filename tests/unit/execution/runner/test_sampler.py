@@ -12,6 +12,7 @@ from okibi.core.ids import RequestId
 from okibi.core.plan import AdmittedRequest
 from okibi.core.sampling import MAX_SEED, SamplingParams
 from okibi.core.token_source import PackedTokens
+from okibi.execution.runner.row_logits import row_logits
 from okibi.execution.runner.sampler import SampledTokens, Sampler
 from okibi.execution.runner.sampling_table import SamplingTable
 from okibi.execution.runner.token_counts import TokenCounts
@@ -51,7 +52,9 @@ class Table:
         rows = np.arange(len(self.names))
         ends = np.full(len(self.names), len(PROMPT) + position)
         before = logits_RV.clone()
-        sampled = self.sampler.sample(logits_RV, self.sampling.batch(rows, ends), self.names)
+        sampled = self.sampler.sample(
+            row_logits(logits_RV), self.sampling.batch(rows, ends), self.names
+        )
         assert torch.allclose(logits_RV, before, rtol=0.0, atol=0.0, equal_nan=True)
         return sampled
 
