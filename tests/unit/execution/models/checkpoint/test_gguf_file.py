@@ -6,16 +6,21 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+from gguf import GGMLQuantizationType as QType
 from transformers import LlamaConfig
 
 from okibi.core.errors import ModelError
 from okibi.core.kernels import KernelChoice
 from okibi.execution.models.checkpoint import open_checkpoint
 from okibi.execution.models.checkpoint.gguf_config import config_from_gguf
+from okibi.execution.models.checkpoint.gguf_file import READABLE_TYPES
 from okibi.execution.models.family import Model
 from okibi.execution.models.loader import load_model
 from tests.support.gguf_files import write_gguf
 from tests.support.tiny_models import SHAPE, make_transformers_model
+
+# The widest blocks of quantised types are 256 values.
+WIDE: dict[str, Any] = SHAPE | {"hidden_size": 256, "intermediate_size": 256}
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +37,20 @@ def test_the_config_is_the_models_own(whole: bytes, tmp_path: Path):
     for key in SHAPE:
         assert config[key] == expected[key]
     assert config["tie_word_embeddings"] is False
+
+
+@pytest.mark.parametrize("qtype", sorted(READABLE_TYPES), ids=lambda qtype: qtype.name)
+def test_stored_rows_are_those_that_are_read(qtype: QType, tmp_path: Path):
+    model = make_transformers_model(LlamaConfig(**WIDE))
+    write_gguf(tmp_path / "model.gguf", model, qtype=qtype)
+    checkpoint, name = open_checkpoint(tmp_path / "model.gguf"), "blk.1.ffn_up.weight"
+    stored, tensor = checkpoint.read_stored(name), checkpoint.read(name)
+    assert stored.dtype == checkpoint.tensors[name].dtype == qtype.name
+    block_values, block_bytes = gguf.GGML_QUANT_SIZES[qtype]
+    assert stored.rows.shape == (tensor.shape[0], tensor.shape[1] // block_values * block_bytes)
+    assert not stored.rows.flags.owndata
+    again = gguf.dequantize(np.array(stored.rows), qtype)
+    assert np.array_equal(again, tensor.numpy())
 
 
 def test_any_truncation_is_a_clear_error(whole: bytes, tmp_path: Path):

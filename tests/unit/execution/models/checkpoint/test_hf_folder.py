@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from okibi.core.errors import ModelError
+from okibi.execution.models.checkpoint import open_checkpoint
 from okibi.execution.models.checkpoint.hf_folder import INDEX_NAME
 from okibi.execution.models.loader import load_model
 from tests.support.native_kernels import load_on, torch_module
@@ -51,6 +52,18 @@ def test_shards_are_one_model(folder: Path, tmp_path_factory: pytest.TempPathFac
     ours, theirs = weights_of(sharded), weights_of(folder)
     assert ours.keys() == theirs.keys()
     assert all(ours[name].equal(theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_stored_rows_are_those_that_are_read(dtype: torch.dtype, tmp_path: Path):
+    save_tiny_model("qwen3", tmp_path)
+    tensors = load_file(tmp_path / WEIGHTS)
+    save_file({name: tensor.to(dtype) for name, tensor in tensors.items()}, tmp_path / WEIGHTS)
+    checkpoint, name = open_checkpoint(tmp_path), "model.layers.1.mlp.down_proj.weight"
+    stored, tensor = checkpoint.read_stored(name), checkpoint.read(name)
+    assert stored.dtype == checkpoint.tensors[name].dtype
+    assert stored.rows.shape == (tensor.shape[0], tensor.shape[1] * dtype.itemsize)
+    assert torch.from_numpy(stored.rows).view(dtype).equal(tensor)
 
 
 def test_weights_are_converted_to_the_dtype_asked_for(folder: Path):
