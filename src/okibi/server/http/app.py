@@ -7,6 +7,7 @@ errors of any origin end as API errors.
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 
 from okibi.server.engine_client import EngineLost
@@ -14,6 +15,7 @@ from okibi.server.http.admin import AdminEndpoint
 from okibi.server.http.auth import RequireKey
 from okibi.server.http.chat import ChatEndpoint
 from okibi.server.http.completions import CompletionEndpoint
+from okibi.server.http.disconnect import ClientGone, answer_nobody
 from okibi.server.http.errors import ApiError, answer_error
 from okibi.server.http.health import HealthEndpoint
 from okibi.server.http.models import ModelsEndpoint
@@ -32,7 +34,10 @@ def make_app(services: Services) -> Starlette:
     return Starlette(
         routes=_routes(services),
         middleware=middleware,
-        exception_handlers=dict.fromkeys(handled, answer_error),
+        exception_handlers={
+            **dict.fromkeys(handled, answer_error),
+            **dict.fromkeys((ClientGone, ClientDisconnect), answer_nobody),
+        },
     )
 
 

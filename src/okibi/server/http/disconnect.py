@@ -7,9 +7,12 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Receive
 
 T = TypeVar("T")
+_CLIENT_CLOSED_REQUEST = 499
 
 
 class ClientGone(Exception):
@@ -35,6 +38,11 @@ async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T:
         for pending in (watch, task):
             pending.cancel()
         await asyncio.gather(watch, task, return_exceptions=True)
+
+
+async def answer_nobody(_: Request, __: Exception) -> Response:
+    """A Starlette exception handler for clients that have gone: nothing went wrong here."""
+    return Response(status_code=_CLIENT_CLOSED_REQUEST)
 
 
 async def _disconnected(receive: Receive) -> None:

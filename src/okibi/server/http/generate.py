@@ -7,19 +7,17 @@ The API itself comes in as a `Preparation`. A client that leaves at any point st
 from collections.abc import Callable
 from typing import Protocol
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from okibi.server.doctor.history import EarlierPrompt
 from okibi.server.http.call import Call
-from okibi.server.http.disconnect import ClientGone, until_disconnect
+from okibi.server.http.disconnect import until_disconnect
 from okibi.server.http.replies import EventStream, whole_answer
 from okibi.server.http.reply_format import ReplyFormat
 from okibi.server.http.run import Run
 from okibi.server.http.run_timer import RunTimer
 from okibi.server.http.services import Services
-
-_CLIENT_CLOSED_REQUEST = 499
 
 
 class Preparation(Protocol):
@@ -55,8 +53,6 @@ async def generate(request: Request, services: Services, prepare: Preparation) -
         finally:
             if response is None:
                 run.close()
-    except (ClientGone, ClientDisconnect):
-        return Response(status_code=_CLIENT_CLOSED_REQUEST)
     finally:
         if response is None:
             leave()
