@@ -59,7 +59,7 @@ def run(options: PeerOptions) -> None:
     except OkibiError as error:
         console.print(f"[red]error:[/red] {error}", highlight=False)
         raise typer.Exit(2) from None
-    except KeyboardInterrupt:
+    except asyncio.CancelledError:
         raise typer.Exit(130) from None
     _report(options, header, console)
 
@@ -84,10 +84,11 @@ def _set_up(options: PeerOptions, *, with_vllm: bool) -> Peers:
 
 
 async def _run_until_told(runner: Runner, plan: list[ServerRun]) -> None:
-    """SIGTERM ends a run as Ctrl-C does, servers included."""
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
-    await runner.run(plan)
+    """Measure until the end, Ctrl-C or SIGTERM; the running server is ended in any case."""
+    task = asyncio.create_task(runner.run(plan))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    await task
 
 
 def _report(options: PeerOptions, header: RunHeader, console: Console) -> None:

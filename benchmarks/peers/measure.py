@@ -24,7 +24,7 @@ from benchmarks.peers.speed import (
     prefill_speed,
     steady_speed,
 )
-from okibi.bench.replay.client import StreamClient, StreamRequest
+from okibi.bench.replay.client import OnContent, StreamClient, StreamRequest
 from okibi.bench.replay.records import RequestResult
 
 
@@ -102,7 +102,7 @@ class Measurement:
 
     async def _one_token(self, key: str, num_prompt: int) -> RequestResult:
         """A reply of one token; if its text is half a character, it came when the stream ended."""
-        result = await self._client.stream(self._request(key, num_prompt, 1))
+        result = await self._stream(self._request(key, num_prompt, 1))
         if result.failure is None and result.first_token_s is None:
             result = replace(result, first_token_s=result.end_s)
         check_result(result, 1)
@@ -113,9 +113,18 @@ class Measurement:
     ) -> tuple[RequestResult, list[float]]:
         pieces: list[float] = []
         request = self._request(key, num_prompt, num_output)
-        result = await self._client.stream(request, pieces.append)
+        result = await self._stream(request, pieces.append)
         check_result(result, num_output)
         return result, pieces
+
+    async def _stream(
+        self, request: StreamRequest, on_content: OnContent = lambda _: None
+    ) -> RequestResult:
+        """Raises CancelledError where the client makes a result of it: the run is to end."""
+        result = await self._client.stream(request, on_content)
+        if result.failure is not None and result.failure.kind == "cancelled":
+            raise asyncio.CancelledError
+        return result
 
     def _request(self, key: str, num_prompt: int, num_output: int) -> StreamRequest:
         body = {

@@ -4,6 +4,9 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from benchmarks.peers.cases import DecodeCase, PrefillCase, StreamsCase
 from benchmarks.peers.launch import free_port
@@ -51,11 +54,18 @@ PREFILL = PrefillCase(num_tokens=50, repeats=3)
 CACHED = PrefillCase(num_tokens=77, repeats=2)
 DECODE = DecodeCase(context=20, num_output=9, repeats=2)
 STREAMS = StreamsCase(num_streams=3, context=10, num_output=12, repeats=1)
+ENDLESS = DecodeCase(context=20, num_output=100_000, repeats=2)
 DEADLY = PrefillCase(num_tokens=13, repeats=1)
 
 
 def measured(folder: Path, *cases, skipped: frozenset[str] = frozenset()):
     """Records by case, and the bodies that the server was sent."""
+    spec, requests = spec_of(folder)
+    return _measure(spec, folder, cases, skipped), sent(requests)
+
+
+def spec_of(folder: Path) -> tuple[ServerSpec, Path]:
+    """The server, and the file in which it notes what it is sent."""
     port, requests = free_port(), folder / "requests"
     spec = ServerSpec(
         command=(sys.executable, "-c", SERVER, str(port), str(requests)),
@@ -63,9 +73,12 @@ def measured(folder: Path, *cases, skipped: frozenset[str] = frozenset()):
         url=f"http://{HOST}:{port}",
         ready_path="/ready",
     )
-    return _measure(spec, folder, cases, skipped), [
-        json.loads(line) for line in requests.read_text().splitlines()
-    ]
+    return spec, requests
+
+
+def sent(requests: Path) -> list[dict[str, Any]]:
+    lines = requests.read_text().splitlines() if requests.exists() else []
+    return [json.loads(line) for line in lines]
 
 
 def _measure(spec, folder: Path, cases, skipped: frozenset[str]) -> dict[str, CaseRecord]:
@@ -117,6 +130,26 @@ def test_a_server_that_dies_costs_its_case_and_leaves_the_rest_to_a_resumed_run(
     assert set(records) == {START_UP, PREFILL.name, DEADLY.name}
     assert records[DEADLY.name].values == {}
     assert "the server has ended" in (records[DEADLY.name].problem or "")
+
+
+def test_a_cancelled_measurement_ends_at_once_and_records_nothing_half_done(tmp_path):
+    spec, requests = spec_of(tmp_path)
+    records: list[CaseRecord] = []
+
+    async def cancel_amid_the_stream() -> None:
+        session = ServerSession(PromptSource("run", 5000), tmp_path, WallClock(), records.append)
+        run = ServerRun(round=1, variant=OKIBI_BF16, cases=(ENDLESS, PREFILL))
+        task = asyncio.create_task(session.measure(run, spec, tmp_path / "log"))
+        while len(sent(requests)) < 2:
+            assert not task.done()
+            await asyncio.sleep(0.02)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancel_amid_the_stream())
+    assert [record.case for record in records] == [START_UP]
+    assert len(sent(requests)) == 2
 
 
 def test_a_server_that_does_not_start_is_a_problem_of_each_case(tmp_path):
