@@ -221,11 +221,13 @@ def test_a_killed_engine_ends_requests_and_the_server(folder: Path):
         assert "SIGKILL" in server.output
 
 
-def test_a_killed_server_leaves_no_engine_behind(folder: Path):
-    with serving(folder, *SMALL) as server:
+def test_a_killed_server_leaves_nothing_behind(folder: Path, tmp_path: Path):
+    with serving(folder, *SMALL, TMPDIR=str(tmp_path)) as server:
         engine = server.engine
+        assert list(tmp_path.glob("okibi-*"))
         server.kill()
         assert eventually(lambda: not _is_alive(engine))
+        assert not list(tmp_path.glob("okibi-*"))
 
 
 def test_a_frozen_engine_shows_in_progress_only(folder: Path):

@@ -6,6 +6,7 @@ this process too. The only place where control meets execution.
 """
 
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -43,8 +44,9 @@ def main() -> int:
     spec = read_spec(sys.stdin.buffer)
     if spec is None:
         return 0
-    _exit_with_parent(sys.stdin.fileno())
-    link = EngineLink(Path(spec.link_folder))
+    folder = Path(spec.link_folder)
+    _exit_with_parent(sys.stdin.fileno(), folder)
+    link = EngineLink(folder)
     try:
         _serve(spec, link)
     except (ConfigError, ModelError) as error:
@@ -138,8 +140,10 @@ def _describe_pool(layout: KVCacheLayout) -> str:
     return f"KV pool: {layout.max_tokens():,} tokens in {layout.num_pages:,} pages ({gib:.2f} GiB)"
 
 
-def _exit_with_parent(descriptor: int) -> None:
+def _exit_with_parent(descriptor: int, link_folder: Path) -> None:
     """End the process when the stream ends: the parent holds its other end.
+
+    A parent that was killed leaves `link_folder` behind, so it goes too.
 
     Reads the bare descriptor: a thread inside a buffered stream would hold the stream's lock, and
     the interpreter takes that lock when it exits in order.
@@ -147,6 +151,7 @@ def _exit_with_parent(descriptor: int) -> None:
 
     def watch() -> None:
         os.read(descriptor, 1)
+        shutil.rmtree(link_folder, ignore_errors=True)
         os._exit(0)
 
     threading.Thread(target=watch, name="okibi-parent-watch", daemon=True).start()
