@@ -32,13 +32,22 @@ Metadata = Mapping[str, Any]
 def load_gguf_assets(path: Path) -> TextAssets:
     """Raises `ModelError` if the file is damaged or its vocabulary of an unknown kind."""
     metadata = read_gguf_metadata(path)
+    try:
+        return _make_assets(metadata)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except Exception as error:  # the library raises nothing more specific
+        raise ModelError(f"{path} has a damaged vocabulary: {error!r}") from error
+
+
+def _make_assets(metadata: Metadata) -> TextAssets:
     kind = metadata.get("tokenizer.ggml.model")
     if kind == "gpt2":
         tokenizer = _byte_level_bpe(metadata)
     elif kind == "llama":
         tokenizer = _sentence_piece_bpe(metadata)
     else:
-        raise ModelError(f"{path} has a vocabulary of kind {kind!r}; okibi reads gpt2 and llama")
+        raise ModelError(f"a vocabulary of kind {kind!r} is not known; okibi reads gpt2 and llama")
     tokens = metadata["tokenizer.ggml.tokens"]
     _add_special_tokens(tokenizer, tokens, metadata.get("tokenizer.ggml.token_type", ()))
     special = {

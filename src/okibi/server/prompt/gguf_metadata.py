@@ -39,7 +39,7 @@ def read_gguf_metadata(path: Path) -> Mapping[str, Any]:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _Reader(data).pairs()
-    except (struct.error, ValueError, OSError, KeyError) as error:
+    except (struct.error, ValueError, OSError, KeyError, RecursionError) as error:
         raise ModelError(f"{path} is not a readable GGUF file: {error}") from error
 
 

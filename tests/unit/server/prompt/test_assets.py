@@ -1,6 +1,8 @@
 """Text assets from model files: Hugging Face folders and GGUF vocabularies."""
 
 import json
+import random
+import struct
 from array import array
 from itertools import pairwise
 from pathlib import Path
@@ -154,6 +156,29 @@ def test_a_cut_gguf_file_is_refused(tmp_path: Path):
         path.write_bytes(content[:length])
         with pytest.raises(ModelError, match="GGUF"):
             load_text_assets(path)
+
+
+def test_a_damaged_gguf_vocabulary_loads_or_is_refused(tmp_path: Path):
+    path = save_gguf(tmp_path / "a.gguf")
+    whole, generator = path.read_bytes(), random.Random(0)
+    num_refused = 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        damaged[generator.randrange(len(whole))] = generator.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            load_text_assets(path)
+        except ModelError:
+            num_refused += 1
+    assert num_refused > 20, "most damage shows"
+
+
+def test_endlessly_nested_metadata_is_refused(tmp_path: Path):
+    path = tmp_path / "a.gguf"
+    key = struct.pack("<Q1sI", 1, b"k", 9)
+    path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + key + struct.pack("<IQ", 9, 1) * 5000)
+    with pytest.raises(ModelError, match="not a readable GGUF file"):
+        load_text_assets(path)
 
 
 def test_metadata_equals_what_the_gguf_package_reads(tmp_path: Path):

@@ -98,4 +98,8 @@ def open_gguf(path: Path) -> GGUFFile:
     Raises:
         ModelError: it is broken, or asks for something unsupported.
     """
-    return GGUFFile(path, read_gguf_header(path))
+    header = read_gguf_header(path)
+    try:
+        return GGUFFile(path, header)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not a readable GGUF file: {error}") from error

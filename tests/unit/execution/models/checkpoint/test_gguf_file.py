@@ -39,6 +39,12 @@ def test_the_config_is_the_models_own(whole: bytes, tmp_path: Path):
     assert config["tie_word_embeddings"] is False
 
 
+def test_text_that_is_no_utf_8_is_refused(whole: bytes, tmp_path: Path):
+    (tmp_path / "model.gguf").write_bytes(whole.replace(b"llama", b"ll\xffma", 1))
+    with pytest.raises(ModelError, match="not a readable GGUF file"):
+        open_checkpoint(tmp_path / "model.gguf")
+
+
 @pytest.mark.parametrize("qtype", sorted(READABLE_TYPES), ids=lambda qtype: qtype.name)
 def test_stored_rows_are_those_that_are_read(qtype: QType, tmp_path: Path):
     model = make_transformers_model(LlamaConfig(**WIDE))
