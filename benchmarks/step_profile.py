@@ -1,10 +1,12 @@
 """Speed of the real executor on the default model, and where a step spends its time.
 
 Drives `LocalExecutor` with plans alone: no scheduler, no server. Prefill is one chunk of a prompt a
-step; decode is a batch of sequences at a context length, one token each a step. The profile lists
-the operators of one prefill and one decode step by their own CPU time.
+step; decode is a batch of sequences at a context length, one token each a step. The profile of one
+prefill and one decode step lists torch's operators by their own CPU time, or the native kernels'
+phases. Every pair of the kernels and dtypes that are named is measured, one after another.
 
     python -m benchmarks.step_profile [--model NAME_OR_PATH] [--threads N]
+        [--kernels reference native] [--dtype float32 bfloat16]
 """
 
 import argparse
@@ -18,10 +20,12 @@ from torch.profiler import ProfilerActivity, profile
 
 from okibi.core.clock import WallClock
 from okibi.core.ids import GroupId, RequestId, StepId
+from okibi.core.kernels import KernelChoice
 from okibi.core.plan import AdmittedRequest, BatchPlan, BlockTableUpdate, ScheduledChunk
 from okibi.core.sampling import SamplingParams
 from okibi.core.token_source import PackedTokens
 from okibi.execution.executors.local import LocalExecutor
+from okibi.execution.models.family import Model
 from okibi.execution.models.loader import LoadedModel, load_model
 from okibi.kvcache.layout_solver import solve_layout
 from okibi.launch.model_pull import resolve_model
@@ -37,6 +41,7 @@ class Bench:
     """An executor and the sequences it holds; every sequence has its own pages."""
 
     def __init__(self, model: LoadedModel) -> None:
+        self.module = model.module
         self.executor = LocalExecutor(model, WallClock())
         self.executor.allocate(
             solve_layout(
@@ -134,6 +139,24 @@ def measure_decode(bench: Bench, batch: int, context: int) -> Result:
 
 
 def print_profile(bench: Bench, title: str, chunk: ScheduledChunk, parts: dict[str, tuple]) -> None:
+    if isinstance(bench.module, Model):
+        print_operators(bench, title, chunk, parts)
+        return
+    bench.module.take_seconds()
+    duration_s = bench.step(**parts, chunks=(chunk,))
+    print_phases(title, duration_s, bench.module.take_seconds())
+
+
+def print_phases(title: str, duration_s: float, seconds: dict[str, float]) -> None:
+    seconds["outside of the kernels"] = duration_s - sum(seconds.values())
+    print(f"\n{title}: {1000 * duration_s:.1f} ms\n\n| phase | ms | share |\n|---|---|---|")
+    for phase, phase_s in sorted(seconds.items(), key=lambda item: -item[1]):
+        print(f"| {phase} | {1000 * phase_s:.2f} | {phase_s / duration_s:.0%} |")
+
+
+def print_operators(
+    bench: Bench, title: str, chunk: ScheduledChunk, parts: dict[str, tuple]
+) -> None:
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         duration_s = bench.step(**parts, chunks=(chunk,))
     events = sorted(recorded.key_averages(), key=lambda event: -event.self_cpu_time_total)
@@ -149,15 +172,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--dtype", nargs="+", default=["auto"])
+    parser.add_argument("--kernels", nargs="+", type=KernelChoice, default=[KernelChoice.AUTO])
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     path: Path = resolve_model(options.model).path
+    for dtype in options.dtype:
+        for kernels in options.kernels:
+            measure(path, device=options.device, dtype=dtype, kernels=kernels)
+
+
+def measure(path: Path, *, device: str, dtype: str, kernels: KernelChoice) -> None:
     clock = WallClock()
     started_at = clock.now()
-    model = load_model(path, device=options.device, dtype=options.dtype)
-    print(f"{path.name}, {model.dtype} on {model.device}, {options.threads} threads; ", end="")
+    model = load_model(path, device=device, dtype=dtype, kernels=kernels)
+    print(f"\n{path.name}, {model.dtype} on {model.device}, kernels: {model.kernels}; ", end="")
     print(f"loaded in {clock.now() - started_at:.1f} s\n")
     bench = Bench(model)
     bench.prefill("warm-up", CHUNK_TOKENS)
@@ -166,7 +196,7 @@ def main() -> None:
     results = [measure_prefill(bench, num_tokens) for num_tokens in (128, 512, 2048)]
     results += [
         measure_decode(bench, batch, context)
-        for batch, context in ((1, 128), (1, 2048), (8, 512), (32, 512))
+        for batch, context in ((1, 100), (1, 4096), (8, 512), (32, 512))
     ]
     for result in results:
         print(f"| {result.what} | {result.tokens_per_s:.1f} | {result.step_ms:.1f} |", flush=True)

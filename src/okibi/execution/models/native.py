@@ -53,12 +53,17 @@ class NativeModel(Protocol):
         """Run tokens [T] that spans [S, (table row, first, length, start)] give to sequences.
 
         Args:
-            sampled: Indices of the tokens whose `logits` [R, vocabulary] are wanted, and whose largest logit's
-                token, or -1 where they are not finite, goes to `choices` [R].
+            sampled: Indices of the tokens whose `logits` [R, vocabulary] are wanted.
+            choices: Gets the token of the largest logit of each of them, or -1 if not all are
+                finite: int32 [R].
 
         Raises:
             ValueError: an index lies outside of what it points into.
         """
+        ...
+
+    def take_seconds(self) -> dict[str, float]:
+        """Seconds spent in each phase since the last call, by its name."""
         ...
 
 
