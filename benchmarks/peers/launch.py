@@ -56,6 +56,11 @@ class RunningServer:
         """Whether the first process still runs."""
         return self._process.poll() is None
 
+    def wait_for_end(self, timeout_s: float) -> None:
+        """Wait for the first process to end; return after `timeout_s` if it does not."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+
 
 def free_port() -> int:
     """A port that nothing listens on."""

@@ -27,6 +27,9 @@ from okibi.core.clock import Clock
 
 REQUEST_TIMEOUT_S = 600.0
 
+END_TIMEOUT_S = 5.0
+"""A server that dies closes its connections some time before its process is gone."""
+
 OnRecord = Callable[[CaseRecord], None]
 
 
@@ -63,7 +66,10 @@ class ServerSession:
             for case in cases:
                 meter = CpuMeter(server.pid)
                 measured = await measurement.measure(case, run.round)
+                foreign_cpu = meter.foreign_share()
                 problems = list(dict.fromkeys(measured.problems))
+                if problems:
+                    server.wait_for_end(END_TIMEOUT_S)
                 if not server.is_alive:
                     problems.append("the server has ended; its log may say why")
                 record = self._record(
@@ -72,7 +78,7 @@ class ServerSession:
                     server=server,
                     values=dict(measured.values),
                     problem="; ".join(problems) or None,
-                    foreign_cpu=meter.foreign_share(),
+                    foreign_cpu=foreign_cpu,
                 )
                 self._on_record(record)
                 if not server.is_alive:
