@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -78,6 +79,7 @@ DenseDecoder::DenseDecoder(const KernelSet& kernels, std::size_t num_threads, De
       hidden_stride_(act_stride(shape_.hidden_size)),
       q_stride_(act_stride(shape_.heads.num_heads * shape_.heads.head_dim)),
       inner_stride_(act_stride(shape_.intermediate_size)) {
+  require(!layers_.empty(), "a decoder has layers");
   const Heads& heads = shape_.heads;
   const std::size_t q_size = heads.num_heads * heads.head_dim;
   require(heads.num_kv_heads > 0 && heads.num_heads % heads.num_kv_heads == 0,
@@ -126,7 +128,7 @@ void DenseDecoder::reserve(std::size_t num_tokens) {
   const std::size_t qkv = (heads.num_heads + 2 * heads.num_kv_heads) * heads.head_dim;
   x_ = Buffer(capacity_ * shape_.hidden_size * sizeof(float));
   normed_ = Buffer(capacity_ * hidden_stride_ * kernels_.act_bytes);
-  // Holds the sampled rows of x at the end.
+  // Holds the sampled rows of x for a moment, as q_ does those of attended_.
   qkv_ = Buffer(capacity_ * std::max(qkv, shape_.hidden_size) * sizeof(float));
   q_ = Buffer(capacity_ * q_stride_ * kernels_.act_bytes);
   attended_ = Buffer(capacity_ * q_stride_ * kernels_.act_bytes);
@@ -231,7 +233,9 @@ void DenseDecoder::attend(const DecoderLayer& layer, const PageView& view) {
   }
 }
 
-void DenseDecoder::run_layer(std::size_t index, const Batch& batch, const KVPages& pages) {
+// Keys and values of all rows, and what the rows attend to; `attended_` is not needed of a last
+// layer from which nothing is sampled.
+void DenseDecoder::mix(std::size_t index, const Batch& batch, const KVPages& pages) {
   const DecoderLayer& layer = layers_[index];
   const std::size_t rows = batch.num_tokens;
   const std::size_t qkv_width = layer.qkv.num_outputs();
@@ -261,8 +265,27 @@ void DenseDecoder::run_layer(std::size_t index, const Batch& batch, const KVPage
     kernels_.position(position, {task * kRowsATask, std::min(rows, (task + 1) * kRowsATask)});
   });
   timer.end(Phase::kPosition);
-  attend(layer, view);
+  if (index + 1 < layers_.size() || batch.num_sampled > 0) attend(layer, view);
   timer.end(Phase::kAttention);
+}
+
+// Moves the sampled rows of what a layer has mixed to the front: nobody reads the others.
+void DenseDecoder::keep_sampled(const Batch& batch) {
+  const std::size_t x_bytes = shape_.hidden_size * sizeof(float);
+  const std::size_t attended_bytes = q_stride_ * kernels_.act_bytes;
+  for (std::size_t i = 0; i < batch.num_sampled; ++i) {
+    const auto row = static_cast<std::size_t>(batch.sampled[i]);
+    std::memcpy(qkv_.data() + i * x_bytes, x_.data() + row * x_bytes, x_bytes);
+    std::memcpy(q_.data() + i * attended_bytes, attended_.data() + row * attended_bytes,
+                attended_bytes);
+  }
+  std::memcpy(x_.data(), qkv_.data(), batch.num_sampled * x_bytes);
+  std::memcpy(attended_.data(), q_.data(), batch.num_sampled * attended_bytes);
+}
+
+// Adds what the first rows attended to and their MLP to the residual stream.
+void DenseDecoder::transform(const DecoderLayer& layer, std::size_t rows) {
+  Timer timer(*this);
   multiply(layer.o, attended_.data(), q_stride_, rows, Epilogue::kAdd, x_.data(),
            shape_.hidden_size);
   timer.end(Phase::kO);
@@ -276,19 +299,13 @@ void DenseDecoder::run_layer(std::size_t index, const Batch& batch, const KVPage
   timer.end(Phase::kDown);
 }
 
-void DenseDecoder::run_head(const Batch& batch, float* logits, std::int32_t* choices) {
-  if (batch.num_sampled == 0) return;
+void DenseDecoder::run_head(std::size_t rows, float* logits, std::int32_t* choices) {
   Timer timer(*this);
-  float* rows = qkv_.as<float>();
-  for (std::size_t i = 0; i < batch.num_sampled; ++i) {
-    const float* from = x_.as<float>() + batch.sampled[i] * shape_.hidden_size;
-    std::copy(from, from + shape_.hidden_size, rows + i * shape_.hidden_size);
-  }
-  norm(rows, norm_, batch.num_sampled);
-  multiply(head_, normed_.data(), hidden_stride_, batch.num_sampled, Epilogue::kStore, logits,
+  norm(x_.as<float>(), norm_, rows);
+  multiply(head_, normed_.data(), hidden_stride_, rows, Epilogue::kStore, logits,
            shape_.vocab_size);
   timer.end(Phase::kHead);
-  team_.run(batch.num_sampled, [&](std::size_t row, std::size_t) {
+  team_.run(rows, [&](std::size_t row, std::size_t) {
     choices[row] = kernels_.choose(logits + row * shape_.vocab_size, shape_.vocab_size);
   });
   timer.end(Phase::kChoose);
@@ -305,8 +322,15 @@ void DenseDecoder::forward(const Batch& batch, const KVPages& pages, float* logi
                    shape_.hidden_size);
   });
   timer.end(Phase::kEmbed);
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) run_layer(layer, batch, pages);
-  run_head(batch, logits, choices);
+  for (std::size_t layer = 0; layer + 1 < layers_.size(); ++layer) {
+    mix(layer, batch, pages);
+    transform(layers_[layer], batch.num_tokens);
+  }
+  mix(layers_.size() - 1, batch, pages);
+  if (batch.num_sampled == 0) return;
+  keep_sampled(batch);
+  transform(layers_.back(), batch.num_sampled);
+  run_head(batch.num_sampled, logits, choices);
 }
 
 std::array<double, kNumPhases> DenseDecoder::take_seconds() {

@@ -75,14 +75,16 @@ class DenseDecoder {
 
   void reserve(std::size_t num_tokens);
   void place(const Batch& batch, const PageView& view);
-  void run_layer(std::size_t index, const Batch& batch, const KVPages& pages);
+  void mix(std::size_t index, const Batch& batch, const KVPages& pages);
+  void keep_sampled(const Batch& batch);
+  void transform(const DecoderLayer& layer, std::size_t rows);
   void attend(const DecoderLayer& layer, const PageView& view);
   void norm(const float* x, const std::vector<float>& weight, std::size_t rows);
   void multiply(const Linear& linear, const void* x, std::size_t x_stride, std::size_t rows,
                 Epilogue epilogue, void* out, std::size_t out_stride);
   void multiply_parts(const Linear& linear, const std::vector<Part>& parts, Rows chosen,
                       LinearCall call, Rows rows, std::size_t thread);
-  void run_head(const Batch& batch, float* logits, std::int32_t* choices);
+  void run_head(std::size_t rows, float* logits, std::int32_t* choices);
 
   const KernelSet& kernels_;
   ThreadTeam team_;
