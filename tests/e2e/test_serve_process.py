@@ -1,6 +1,7 @@
 """`okibi serve` as a process: start, refusals at start, drain, death of either half."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -44,9 +45,15 @@ def num_running(server: ServeProcess) -> int:
     return int(found.group(1))
 
 
-def run_serve(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "okibi", "serve", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+def run_serve(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "okibi", "serve", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
 
 
 # -- start -------------------------------------------------------------------------------------
@@ -118,6 +125,15 @@ def test_a_model_without_a_tokenizer_is_refused(folder: Path, tmp_path: Path):
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
     assert "tokenizer.json" in done.stderr
+
+
+def test_a_folder_too_deep_for_sockets_is_refused(folder: Path, tmp_path: Path):
+    deep = tmp_path / ("deep" * 20)
+    deep.mkdir()
+    refused = run_serve(str(folder), "--port", "0", *SMALL, TMPDIR=str(deep))
+    assert refused.returncode == 2
+    assert "TMPDIR" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def test_a_model_that_is_not_there_is_refused():

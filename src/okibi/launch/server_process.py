@@ -40,6 +40,7 @@ from okibi.server.prompt.load_assets import load_text_assets
 from okibi.server.prompt.prompt_maker import PromptMaker
 
 _MAX_WORKERS = 4
+_MAX_LINK_FOLDER_BYTES = 90
 _LOOPBACK_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
@@ -55,6 +56,7 @@ def run_server(options: ServeOptions) -> int:
         tempfile.TemporaryDirectory(prefix="okibi-") as folder,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
+        _check_link_folder(folder)
         check_spec(_engine_spec(options, Path(), Path()))
         model = resolve_model(options.model)
         return runner.run(_serve(options, model, Path(folder), sock))
@@ -68,6 +70,14 @@ def _check_key(options: ServeOptions) -> None:
     if key is None and options.host not in _LOOPBACK_HOSTS:
         typer.echo(
             f"okibi: anyone who reaches {options.host} can use this server: set --api-key", err=True
+        )
+
+
+def _check_link_folder(folder: str) -> None:
+    """The system bounds the length of a socket's path: 107 bytes on Linux, 103 on macOS."""
+    if len(os.fsencode(folder)) > _MAX_LINK_FOLDER_BYTES:
+        raise ConfigError(
+            f"the path {folder} is too long for the engine's sockets: set TMPDIR to a shorter one"
         )
 
 
