@@ -17,8 +17,10 @@ from transformers import PreTrainedModel
 from okibi.control.config import ReplicaConfig
 from okibi.control.replica import Replica
 from okibi.core.clock import WallClock
+from okibi.core.kernels import KernelChoice
 from okibi.execution.executors.local import LocalExecutor
 from okibi.execution.models.loader import LoadedModel, load_model
+from okibi.execution.models.native import installed_levels
 from okibi.kvcache.layout_solver import solve_layout
 from okibi.launch.model_pull import pull
 from tests.numerics.tolerances import FLOAT32_NEAR_TIE
@@ -40,9 +42,24 @@ class SmolLM2:
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> SmolLM2:
+def theirs() -> PreTrainedModel:
+    return load_smollm2(pull("smollm2"))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(KernelChoice.REFERENCE),
+        pytest.param(
+            KernelChoice.NATIVE,
+            marks=pytest.mark.skipif(not installed_levels(), reason="there are no native kernels"),
+        ),
+    ],
+)
+def smollm2(request: pytest.FixtureRequest, theirs: PreTrainedModel) -> SmolLM2:
     path: Path = pull("smollm2")
-    return SmolLM2(load_model(path, dtype="float32"), load_smollm2(path), make_prompts(path))
+    ours = load_model(path, dtype="float32", kernels=request.param)
+    return SmolLM2(ours, theirs, make_prompts(path))
 
 
 def make_driver(model: LoadedModel, *, max_inflight_steps: int) -> LockstepDriver:
