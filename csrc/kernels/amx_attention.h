@@ -7,7 +7,7 @@
 
 namespace OKIBI_ISA {
 
-constexpr std::size_t kAmxKeys = 128;
+constexpr std::size_t kAmxKeys = 64;
 constexpr std::size_t kAmxRows = 32;
 
 // Working memory of a task.
@@ -34,11 +34,11 @@ struct AmxScratch {
     scores = reinterpret_cast<float*>(take(kAmxRows * kAmxKeys * 4));
     shares = reinterpret_cast<std::uint16_t*>(take(kAmxRows * kAmxKeys * 2));
     softmax.maxima = reinterpret_cast<float*>(take(kAttentionRows * 4));
-    softmax.sums = reinterpret_cast<float*>(take(kAttentionRows * 4));
+    softmax.sums = reinterpret_cast<float*>(take(kAttentionRows * kLanes * 4));
   }
 
   static std::size_t bytes(std::size_t dim) {
-    return kAttentionRows * (dim * 6 + 8) + kAmxKeys * dim * 4 + kAmxRows * kAmxKeys * 6;
+    return kAttentionRows * (dim * 6 + 4 + kLanes * 4) + kAmxKeys * dim * 4 + kAmxRows * kAmxKeys * 6;
   }
 };
 
@@ -169,21 +169,22 @@ class AmxBlock {
 
   void attend(std::size_t row, std::size_t end) const {
     const std::size_t group = call_.heads.group();
-    if (seen_by(call_, task_, (end - 1) / group).end <= first_) return;
+    const std::size_t last = seen_by(call_, task_, (end - 1) / group).end;
+    if (last <= first_) return;
     if (seen_by(call_, task_, row / group).begin >= first_ + count_) return;
-    score_tiles(s_.q + row * dim_, s_.keys, padded_, dim_, s_.scores);
-    for (std::size_t i = 0; row + i < end; ++i) absorb(row + i, i);
-    add_value_tiles(s_.shares, s_.values, padded_, dim_, s_.out + row * dim_);
+    const std::size_t count = least(padded_, round_up(last - first_, 32));
+    score_tiles(s_.q + row * dim_, s_.keys, count, dim_, s_.scores);
+    for (std::size_t i = 0; row + i < end; ++i) absorb(row + i, i, count);
+    add_value_tiles(s_.shares, s_.values, count, dim_, s_.out + row * dim_);
   }
 
  private:
-  void absorb(std::size_t row, std::size_t i) const {
+  void absorb(std::size_t row, std::size_t i, std::size_t count) const {
     float* scores = s_.scores + i * kAmxKeys;
     std::uint16_t* shares = s_.shares + i * kAmxKeys;
     const okibi::Rows seen = seen_of_block(call_, task_, row, first_, count_);
-    if (seen.count() == 0) return static_cast<void>(std::memset(shares, 0, padded_ * 2));
-    const float kept =
-        absorb_powers(s_.softmax, row, call_.scale, seen, padded_, scores, shares);
+    if (seen.count() == 0) return static_cast<void>(std::memset(shares, 0, count * 2));
+    const float kept = absorb_powers(s_.softmax, row, call_.scale, seen, count, scores, shares);
     if (kept != 1.0f) scale_row(s_.out + row * dim_, dim_, kept);
   }
 

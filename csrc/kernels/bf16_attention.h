@@ -45,26 +45,17 @@ inline __m512 short_exp2(__m512 x) {
   return _mm512_scalef_ps(p, x);
 }
 
-inline float largest_score(const float* scores, std::size_t count) {
-  __m512 even = _mm512_set1_ps(kUnseenScore), odd = even;
-  for (std::size_t i = 0; i < count; i += 32) {
-    even = _mm512_max_ps(even, _mm512_loadu_ps(scores + i));
-    odd = _mm512_max_ps(odd, _mm512_loadu_ps(scores + i + 16));
-  }
-  return _mm512_reduce_max_ps(_mm512_max_ps(even, odd));
-}
-
-// The running softmax in powers of two: maxima are of logits times log2(e).
+// The running softmax in powers of two: maxima are of logits times log2(e), and sums are of sixteen
+// lanes a row until the end.
 inline void start_powers(const Softmax& softmax, std::size_t rows) {
-  for (std::size_t row = 0; row < rows; ++row) {
-    softmax.maxima[row] = kNever;
-    softmax.sums[row] = 0.0f;
-  }
+  for (std::size_t row = 0; row < rows; ++row) softmax.maxima[row] = kNever;
+  std::memset(softmax.sums, 0, rows * kLanes * sizeof(float));
 }
 
 inline void end_powers(const Softmax& softmax, std::size_t rows) {
   for (std::size_t row = 0; row < rows; ++row) {
     if (softmax.maxima[row] != kNever) softmax.maxima[row] /= kLog2E;
+    softmax.sums[row] = sum(load(softmax.sums + row * kLanes));
   }
 }
 
@@ -90,23 +81,26 @@ inline float absorb_powers(const Softmax& softmax, std::size_t row, float scale,
                            std::uint16_t* shares) {
   for (std::size_t key = 0; key < seen.begin; ++key) scores[key] = kUnseenScore;
   for (std::size_t key = seen.end; key < count; ++key) scores[key] = kUnseenScore;
-  scale *= kLog2E;
-  const float old = softmax.maxima[row], best = largest_score(scores, count) * scale;
-  const bool is_first = old == kNever;
-  const bool moves = is_first || best > old + kMostGrowth;
-  const float now = moves ? best : old;
-  const __m512 factor = _mm512_set1_ps(scale), shift = _mm512_set1_ps(-now);
-  __m512 even = _mm512_setzero_ps(), odd = even;
-  for (std::size_t i = 0; i < count; i += 32) {
-    const __m512 a = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i), factor, shift));
-    const __m512 b = short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i + 16), factor, shift));
-    even = _mm512_add_ps(even, a);
-    odd = _mm512_add_ps(odd, b);
-    _mm512_storeu_si512(shares + i, (__m512i)_mm512_cvtne2ps_pbh(b, a));
+  const Floats factor = set1(scale * kLog2E);
+  Floats top = set1(kUnseenScore);
+  for (std::size_t i = 0; i < count; i += kLanes) top = max(top, load(scores + i));
+  top = top * factor;
+  const float old = softmax.maxima[row];
+  float kept = 1.0f;
+  if (_mm512_cmp_ps_mask(top.v, _mm512_set1_ps(old + kMostGrowth), _CMP_GT_OQ) != 0) {
+    softmax.maxima[row] = largest(top);
+    kept = old == kNever ? 0.0f : std::exp2(old - softmax.maxima[row]);
   }
-  const float kept = !moves ? 1.0f : is_first ? 0.0f : std::exp2(old - now);
-  softmax.maxima[row] = now;
-  softmax.sums[row] = softmax.sums[row] * kept + _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
+  const __m512 shift = _mm512_set1_ps(-softmax.maxima[row]);
+  Floats even = load(softmax.sums + row * kLanes) * set1(kept), odd = zero();
+  for (std::size_t i = 0; i < count; i += 32) {
+    const Floats a{short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i), factor.v, shift))};
+    const Floats b{short_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(scores + i + 16), factor.v, shift))};
+    even = even + a;
+    odd = odd + b;
+    _mm512_storeu_si512(shares + i, (__m512i)_mm512_cvtne2ps_pbh(b.v, a.v));
+  }
+  store(softmax.sums + row * kLanes, even + odd);
   return kept;
 }
 
@@ -234,7 +228,7 @@ inline void attend_few(const okibi::AttentionCall& call, const okibi::AttentionT
   const std::size_t dim = call.heads.head_dim, group = call.heads.group();
   const std::size_t rows = task.num_tokens * group;
   float* out = static_cast<float*>(memory);
-  float maxima[kFewAttentionRows], sums[kFewAttentionRows];
+  float maxima[kFewAttentionRows], sums[kFewAttentionRows * kLanes];
   alignas(64) float scores[kFewAttentionKeys];
   alignas(64) std::uint16_t shares[kFewAttentionRows * kFewAttentionKeys];
   const Softmax softmax{maxima, sums};
