@@ -87,6 +87,7 @@ def test_a_taken_port_is_one_line_and_exit_code_2(folder: Path):
         (("--max-model-len", "1000000"), "--max-model-len"),
         (("--max-model-len", "1000", "--kv-cache-memory-bytes", "64KiB"), "the KV pool"),
         (("--device", "abacus"), "--device"),
+        (("--kernels", "native", "--dtype", "float16"), "--kernels native"),
         (("--kv-cache-memory-bytes", "1KiB"), "--kv-cache-memory-bytes"),
     ],
 )
@@ -108,6 +109,7 @@ def test_what_the_engine_cannot_do_is_refused_by_flag(
         ("--progress-timeout", "0"),
         ("--host", "nowhere.invalid"),
         ("--scheduling-policy", "lottery"),
+        ("--kernels", "corn"),
         ("--max-num-batched-tokens", "8"),
     ],
 )
