@@ -21,6 +21,7 @@ from okibi.core.kv_layout import GroupLayout, KVCacheLayout, LayerSlice
 from okibi.core.kv_spec import FullAttentionSpec
 from okibi.core.plan import PageCopy
 from okibi.execution.dtypes import TORCH_DTYPES
+from okibi.execution.kv_store.host_memory import zeroed_bytes
 
 
 class PageArena:
@@ -48,7 +49,7 @@ class PageArena:
             )
         shape = (layout.num_pages, layout.page_size_bytes)
         try:
-            self._bytes_PB = torch.zeros(shape, dtype=torch.uint8, device=device)
+            self._bytes_PB = _zeros(shape, device)
         except (RuntimeError, MemoryError) as error:
             raise ConfigError(
                 f"{device} cannot give {num_bytes} bytes for the KV pool: "
@@ -91,6 +92,12 @@ class PageArena:
         self._bytes_PB[torch.tensor(targets, device=device)] = self._bytes_PB[
             torch.tensor(sources, device=device)
         ]
+
+
+def _zeros(shape: tuple[int, int], device: torch.device) -> torch.Tensor:
+    if device.type == "cpu":
+        return zeroed_bytes(shape[0] * shape[1]).view(shape)
+    return torch.zeros(shape, dtype=torch.uint8, device=device)
 
 
 def free_memory_bytes(device: torch.device) -> int:
