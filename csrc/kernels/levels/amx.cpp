@@ -4,8 +4,7 @@
 
 #include "../amx_attention.h"
 #include "../bf16_linear.h"
-#include "../elementwise.h"
-#include "levels.h"
+#include "table.h"
 
 namespace OKIBI_ISA {
 
@@ -23,21 +22,8 @@ inline std::size_t attention_scratch_bytes(std::size_t head_dim) {
   return tiles > floats ? tiles : floats;
 }
 
-const okibi::KernelSet kKernels = {
-    okibi::Level::kAmx,
-    sizeof(Act),
-    kAttentionRows,
-    embed,
-    rms_norm,
-    sum_blocks,
-    linear,
-    position,
-    attention,
-    merge,
-    choose,
-    linear_scratch_bytes,
-    attention_scratch_bytes,
-};
+constexpr okibi::KernelSet kKernels =
+    kernel_table(okibi::Level::kAmx, attention, attention_scratch_bytes);
 
 }  // namespace OKIBI_ISA
 

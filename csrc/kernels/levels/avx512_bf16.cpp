@@ -4,8 +4,7 @@
 
 #include "../bf16_attention.h"
 #include "../bf16_linear.h"
-#include "../elementwise.h"
-#include "levels.h"
+#include "table.h"
 
 namespace OKIBI_ISA {
 
@@ -16,21 +15,8 @@ inline void attention(const okibi::AttentionCall& call, const okibi::AttentionTa
   is_few && is_narrow ? attend_few(call, task, memory) : float_attention(call, task, memory);
 }
 
-const okibi::KernelSet kKernels = {
-    okibi::Level::kAvx512Bf16,
-    sizeof(Act),
-    kAttentionRows,
-    embed,
-    rms_norm,
-    sum_blocks,
-    linear,
-    position,
-    attention,
-    merge,
-    choose,
-    linear_scratch_bytes,
-    float_attention_scratch_bytes,
-};
+constexpr okibi::KernelSet kKernels =
+    kernel_table(okibi::Level::kAvx512Bf16, attention, float_attention_scratch_bytes);
 
 }  // namespace OKIBI_ISA
 

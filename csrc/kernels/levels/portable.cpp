@@ -2,27 +2,13 @@
 #define OKIBI_ISA okibi_portable
 
 #include "../attention.h"
-#include "../elementwise.h"
 #include "../float_linear.h"
-#include "levels.h"
+#include "table.h"
 
 namespace OKIBI_ISA {
 
-const okibi::KernelSet kKernels = {
-    okibi::Level::kPortable,
-    sizeof(Act),
-    kAttentionRows,
-    embed,
-    rms_norm,
-    sum_blocks,
-    linear,
-    position,
-    float_attention,
-    merge,
-    choose,
-    linear_scratch_bytes,
-    float_attention_scratch_bytes,
-};
+constexpr okibi::KernelSet kKernels =
+    kernel_table(okibi::Level::kPortable, float_attention, float_attention_scratch_bytes);
 
 }  // namespace OKIBI_ISA
 

@@ -67,3 +67,4 @@ def test_a_stalled_client_gives_its_share_of_the_budget_back():
     reader = BodyReader(max_body_bytes=10)
     for _ in range(9):
         run_virtually(refused_at(reader, request_of([b"x" * 10], stalls=True)))
+    assert run_virtually(read(reader, request_of([b"x" * 10]))) == b"x" * 10
