@@ -1,4 +1,5 @@
-// Zeroed memory, aligned for vectors, in huge pages where the system has them.
+// Zeroed memory, aligned for vectors; large pieces are taken from the system as they are touched,
+// in huge pages where it has them.
 #pragma once
 
 #include <cstddef>

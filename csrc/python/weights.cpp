@@ -23,9 +23,10 @@ void write(PackedMatrix& matrix, const Rows8& rows, const Outputs& outputs) {
 }  // namespace
 
 void bind_weights(nb::module_& m) {
+  nb::class_<WeightMemory>(m, "WeightMemory").def(nb::init<>());
   nb::class_<PackedMatrix>(m, "PackedMatrix")
-      .def(nb::init<const std::string&, std::size_t, std::size_t>(), nb::arg("source"),
-           nb::arg("num_outputs"), nb::arg("num_inputs"))
+      .def(nb::init<std::shared_ptr<WeightMemory>, const std::string&, std::size_t, std::size_t>(),
+           nb::arg("memory"), nb::arg("source"), nb::arg("num_outputs"), nb::arg("num_inputs"))
       .def("write", &write, nb::arg("rows"), nb::arg("outputs"))
       .def_prop_ro("num_outputs", [](const PackedMatrix& m) { return m.weights().num_outputs; })
       .def_prop_ro("num_inputs", [](const PackedMatrix& m) { return m.weights().num_inputs; })

@@ -16,13 +16,20 @@ def chain_digests(
 def kernel_levels() -> list[str]:
     """The instruction sets that this machine can run, slowest first."""
 
+class WeightMemory:
+    """Memory that the matrices of a model share, so that small ones lie in huge pages too."""
+
+    def __init__(self) -> None: ...
+
 class PackedMatrix:
     """A weight matrix in the order the kernels read it, filled row by row.
 
     Its `source` is the format that rows are stored in: F32, BF16, Q8_0, Q4_0, Q4_1, Q4_K or Q6_K.
     """
 
-    def __init__(self, source: str, num_outputs: int, num_inputs: int) -> None: ...
+    def __init__(
+        self, memory: WeightMemory, source: str, num_outputs: int, num_inputs: int
+    ) -> None: ...
     def write(self, rows: NDArray[np.uint8], outputs: NDArray[np.int32]) -> None:
         """Store `rows` [n, row_bytes] as the weights of `outputs` [n]."""
 

@@ -47,7 +47,7 @@ def _random_super_blocks(
 
 
 def packed(source: str, rows: np.ndarray, num_inputs: int) -> Any:
-    matrix = native.PackedMatrix(source, len(rows), num_inputs)
+    matrix = native.PackedMatrix(native.WeightMemory(), source, len(rows), num_inputs)
     matrix.write(np.ascontiguousarray(rows), np.arange(len(rows), dtype=np.int32))
     return matrix
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from okibi._native import PackedMatrix
+from okibi._native import PackedMatrix, WeightMemory
 from okibi.core.kv_spec import KVDType
 from okibi.execution.models.checkpoint import Checkpoint
 
@@ -33,6 +33,7 @@ class Packer:
     def __init__(self, checkpoint: Checkpoint, dtype: KVDType) -> None:
         self._checkpoint = checkpoint
         self._dtype = dtype
+        self._memory = WeightMemory()
 
     def pack(self, parts: Sequence[Rows], num_outputs: int) -> PackedMatrix:
         """One matrix of all parts; outputs that no part names are zero.
@@ -43,7 +44,9 @@ class Packer:
         tensors = self._checkpoint.tensors
         formats = {self._kept_as(tensors[part.tensor].dtype) for part in parts}
         chosen = formats.pop() if len(formats) == 1 else self._float_format()
-        packed = PackedMatrix(chosen, num_outputs, tensors[parts[0].tensor].shape[1])
+        packed = PackedMatrix(
+            self._memory, chosen, num_outputs, tensors[parts[0].tensor].shape[1]
+        )
         for part in parts:
             packed.write(self._rows(part.tensor, chosen), part.outputs)
         return packed
