@@ -44,9 +44,7 @@ class Packer:
         tensors = self._checkpoint.tensors
         formats = {self._kept_as(tensors[part.tensor].dtype) for part in parts}
         chosen = formats.pop() if len(formats) == 1 else self._float_format()
-        packed = PackedMatrix(
-            self._memory, chosen, num_outputs, tensors[parts[0].tensor].shape[1]
-        )
+        packed = PackedMatrix(self._memory, chosen, num_outputs, tensors[parts[0].tensor].shape[1])
         for part in parts:
             packed.write(self._rows(part.tensor, chosen), part.outputs)
         return packed
